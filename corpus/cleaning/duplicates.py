@@ -102,16 +102,18 @@ def signature_table(rows: pa.Table, features: Features, min_terms: int) -> pa.Ta
 def find_near_duplicates(database: Database, min_similarity: float, path: Path, output: Path) -> int:
     """Writes (part, position, kept) of near-duplicates of another document, `kept`; returns how many.
 
-    Documents of Jaccard similarity `min_similarity` or more are linked. Of each connected component the longest
-    document is kept, of equally long ones that with the smallest id. database: has the signature tables of the
-    documents that have not been dropped, in the view `signatures`.
+    Documents are linked if the Jaccard similarity that their signatures estimate is `min_similarity` or more. Of the
+    documents that share a band, each is compared with the longest one and with the next in length. Of each connected
+    component the longest document is kept, of equally long ones that with the smallest id. database: has the signature
+    tables of the documents that have not been dropped, in the view `signatures`.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     def matrix(column: pa.Array) -> NDArray[np.uint8]:
         """(N, SIGNATURE_BYTES) view of a column of signatures."""
-        packed = pa.concat_arrays([column.cast(pa.binary(SIGNATURE_BYTES))])  # at offset 0
+        # Copied, so that its bytes begin at offset 0.
+        packed = pa.concat_arrays([column.cast(pa.binary(SIGNATURE_BYTES))])
         return np.frombuffer(packed.buffers()[1], np.uint8, len(packed) * SIGNATURE_BYTES).reshape(-1, SIGNATURE_BYTES)
 
     # Candidates: pairs of documents that share a band.
@@ -127,8 +129,8 @@ def find_near_duplicates(database: Database, min_similarity: float, path: Path, 
         links.append(np.stack([batch.column(name).to_numpy()[similar] for name in ("node", "other")]))
 
     # Clusters: the connected components of the graph of links.
-    nodes, numbers = np.unique(np.concatenate(links, axis=1), return_inverse=True)
-    first, second = numbers.reshape(2, -1)
+    nodes, node_indices = np.unique(np.concatenate(links, axis=1), return_inverse=True)
+    first, second = node_indices.reshape(2, -1)
     graph = coo_array((np.ones(len(first), bool), (first, second)), shape=(len(nodes), len(nodes)))
     _, clusters = connected_components(graph, directed=False)
     database.register("clusters", pa.table({"node": nodes, "cluster": clusters}))

@@ -135,11 +135,11 @@ def _fields(lines: Iterable[str], delimiter: str, quoted: bool, longest: int) ->
 
 
 def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _Fields:
-    """Each record in order, blank ones included.
+    """Yields the number of lines before each record, its text, and its fields; blank records, too.
 
     lines: with their ends; no more of them are read than the record needs. A line is a record of its own, with a fault
-    for fields, if a quoted field in it does not end, goes on after its quote, or is longer than `longest_field`
-    characters; the next record then begins at the line after it.
+    for fields, if a quoted field in it does not end or goes on after its quote, if a carriage return stands outside
+    quotes, or if a field is longer than `longest_field` characters; the next record then begins at the line after it.
     """
     source = iter(lines)
     unread_lines: deque[str] = deque()  # lines after one with a mistaken quote, to be read again
@@ -163,7 +163,7 @@ def _csv_records(lines: Iterable[str], longest_field: int, delimiter: str) -> _F
             del record_lines[1:]
             reader = csv.reader(feed(), delimiter=delimiter, strict=True)
             fields = Fault("bad_quotes", _MALFORMED, raw=record_lines[0])
-            if len(record_lines[0]) > longest_field:
+            if len(record_lines[0]) > longest_field:  # a field of many short lines has a quote that does not end
                 fields = fields._replace(
                     reason="too_long", what=Message("is longer than {longest:,} characters", longest=longest_field)
                 )

@@ -15,7 +15,7 @@ from korbert.records.compression import File, open_bytes
 from korbert.records.detection import Form, Format, detect_format, open_table
 from korbert.records.encodings import utf8
 from korbert.records.jsons import object_of, parse_line
-from korbert.records.labelling_tools import is_export
+from korbert.records.labelling_tools import is_labelling_export
 from korbert.records.lines import LONGEST, Line, batches
 from korbert.records.table import Columns, Fault, Table, beginning, head_of
 
@@ -60,11 +60,11 @@ class Lines:
 def open_records(
     source: Source, name: str, form: Format, guess: Guess, fits: Callable[[Columns], bool], longest: int = LONGEST
 ) -> Iterator[Lines | Table]:
-    """Opens plain lines of text and JSON lines as Lines, anything else as a table.
+    """Opens plain lines of text, and JSON lines that no labelling tool exported, as Lines, anything else as a table.
 
-    name: for messages; its ending tells the format, if nothing else does. fits: as for open_table. A pipe whose format
-    needs the whole file is first copied to a temporary file. longest: bytes of a line, and characters of a quoted field
-    of CSV. Raises CorpusError as open_table does.
+    name: for messages; its ending, and last `guess`, tell the format where neither `form` nor the first bytes do. fits:
+    as for open_table. A pipe whose format needs the whole file is first copied to a temporary file. longest: bytes of a
+    line, and characters of a quoted field of CSV. Raises CorpusError as open_table does.
     """
     if hasattr(source, "is_dir"):
         path = cast(Path, source)
@@ -79,8 +79,8 @@ def open_records(
         head = pipe.peek()
         whole_lines = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
     detected_form = detect_format(whole_lines, name, form, guess)
-    encoding, lines = beginning(head)
-    if detected_form == "lines" or (detected_form == "jsonl" and not is_export(lines)):
+    encoding, first_lines = beginning(head)
+    if detected_form == "lines" or (detected_form == "jsonl" and not is_labelling_export(first_lines)):
         with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
             yield Lines(batches(text, longest), detected_form, encoding, longest)
     elif path is None:
@@ -88,7 +88,7 @@ def open_records(
             yield opened
     elif head.strip():
         yield open_table(path, detected_form, fits, longest=longest)
-    else:
+    else:  # a blank file has no records in any format
         yield Lines(iter(()), detected_form, "")
 
 

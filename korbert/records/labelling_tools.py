@@ -38,7 +38,7 @@ class Export:
         return all(map(cells.get, self.keys)) and self.marks(cells)
 
 
-def is_export(lines: Sequence[str]) -> bool:
+def is_labelling_export(lines: Sequence[str]) -> bool:
     """Whether the first of these JSON lines is a record of `EXPORTS`."""
     first = parse_line(next(filter(str.strip, lines), ""))
     return isinstance(first, dict) and any(

@@ -408,16 +408,18 @@ class Index:
 
 def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ranking, by_words: Ranking) -> list[Hit]:
     """Returns hits for the passages of a ranking, with the ranks and scores of their texts by vectors and by words."""
-    cosine_of, bm25_of = (
-        {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(way_ranking, 1)}
-        for way_ranking in (by_vectors, by_words)
-    )
+
+    def ranks_and_scores(ranking: Ranking) -> dict[int, tuple[int, float]]:
+        """Number of a text -> its rank and score."""
+        return {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(ranking, 1)}
+
+    vector_places, word_places = ranks_and_scores(by_vectors), ranks_and_scores(by_words)
     hits = []
     for number, score in ranking:
         passage = passage_of(database, number)
-        row = text_of(database, passage.text)
-        rank_vectors, cosine = cosine_of.get(passage.text, (None, None))
-        rank_words, bm25 = bm25_of.get(passage.text, (None, None))
+        row = text_of(database, passage.text_number)
+        rank_vectors, score_vectors = vector_places.get(passage.text_number, (None, None))
+        rank_words, score_words = word_places.get(passage.text_number, (None, None))
         hits.append(
             Hit(
                 id=row.id,
@@ -428,8 +430,8 @@ def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ra
                 score=score,
                 rank_vectors=rank_vectors,
                 rank_words=rank_words,
-                score_vectors=cosine,
-                score_words=bm25,
+                score_vectors=score_vectors,
+                score_words=score_words,
                 fields=json.loads(row.fields),
             )
         )

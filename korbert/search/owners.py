@@ -12,12 +12,13 @@ from korbert.search.database import Damage, read_meta
 
 @dataclass(frozen=True)
 class Owners:
-    """The texts of all passages at one version of the index. Passages of a text have consecutive numbers.
+    """The texts of all passages at one version of the index. Passages of a text have consecutive
+    numbers, and the numbers of passages and of their texts rise together.
 
     at: identity and version of the index. is_single: whether each text is one passage, with the same number. texts: (1
-    + largest number of a passage,), the number of the text of each passage; 0 where there is no passage. lengths: (1 +
-    largest number of a text,), the number of terms of each text; all 0 if is_single. spread: like texts, the logarithm
-    of the number of passages that the text has.
+    + largest number of a passage,), the number of the text of each passage; where there is no passage, 0, or any number
+    if is_single. lengths: (1 + largest number of a text,), the number of terms of each text; all 0 if is_single.
+    spread: like texts, the logarithm of the number of passages that the text has.
     """
 
     at: tuple[str, int]
@@ -40,11 +41,12 @@ class Owners:
         if self.is_single or not len(numbers):
             return numbers, scores
         texts = self.texts[numbers]
-        starts = np.flatnonzero(np.diff(texts, prepend=-1))
+        starts = np.flatnonzero(np.diff(texts, prepend=-1))  # where the passages of each text begin
         best_scores = np.maximum.reduceat(scores, starts)
-        rows = np.flatnonzero(scores == np.repeat(best_scores, np.diff(starts, append=len(texts))))
-        rows = rows[np.diff(texts[rows], prepend=-1) > 0]
-        return numbers[rows], scores[rows]
+        num_passages = np.diff(starts, append=len(texts))
+        best_rows = np.flatnonzero(scores == np.repeat(best_scores, num_passages))
+        first_rows = best_rows[np.diff(texts[best_rows], prepend=-1) > 0]  # of equally good ones
+        return numbers[first_rows], scores[first_rows]
 
 
 def read_owners(database: sqlite3.Connection, kept: Owners | None = None) -> Owners:

@@ -40,14 +40,14 @@ class StoredPassage(NamedTuple):
     from first to last."""
 
     number: int
-    text: int
+    text_number: int
     begin: int
     end: int
     first: int
     last: int
 
 
-def is_utf8(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     """Whether a text can be encoded: lone surrogates cannot."""
     return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
@@ -85,14 +85,14 @@ def _row(item: object, place: str) -> tuple[str | None, str, str]:
     id, text, *more = row
     if not isinstance(id, str | None) or not isinstance(text, str):
         raise CorpusError("id {id!r:.60}: id and text have to be strings, not {text!r:.60}", id=id, text=text)
-    fields_json = json_of(*more)
-    if not is_utf8(f"{id}{text}{fields_json}"):
+    fields_json = fields_to_json(*more)
+    if not is_encodable(f"{id}{text}{fields_json}"):
         raise CorpusError("id {id!r:.60}: has a lone surrogate, which no file can hold: remove it", id=id)
     return id, text, fields_json
 
 
-def json_of(fields: Fields = MappingProxyType({})) -> str:
-    """The fields as JSON, which has no NaN and no dates."""
+def fields_to_json(fields: Fields = MappingProxyType({})) -> str:
+    """The fields as JSON, which has no NaN and no dates; characters are kept, not escaped."""
     finite = {
         key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in fields.items()
     }

@@ -41,9 +41,10 @@ def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bo
     """Refuses an output that could not be written, before the work for it begins.
 
     inputs: files and folders that the command reads; what is not a Path, such as a pipe or an address, is ignored.
-    may_overwrite: whether a file that is there may be written over; by default none. Raises SettingsError for one that
-    may not, if the folder is absent or write-protected, if the path holds something other than a regular file (a
-    folder, a link, a device, a pipe) or a write-protected one, and if the path is one of the inputs or lies in one.
+    may_overwrite: whether a file that is there may be written over; by default none. Raises SettingsError if the path
+    has no file name, if its folder is absent or write-protected, if something other than a regular file is there (a
+    folder, a link, a device, a pipe), if the file there is write-protected or may not be written over, and if the path
+    is one of the inputs or lies in one.
     """
     folder = path.parent
     if not path.name:
@@ -53,27 +54,27 @@ def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bo
             "{path}: there is no folder {folder}: make it, or name another file", path=path, folder=folder
         )
     try:
-        present: os.stat_result | None = path.lstat()
+        existing_status: os.stat_result | None = path.lstat()
     except FileNotFoundError:
-        present = None
+        existing_status = None
     except OSError as error:
         raise SettingsError(
             "{path}: cannot be written ({strerror}): name another file", path=path, strerror=error.strerror
         ) from None
-    if present is not None and not stat.S_ISREG(present.st_mode):
-        kind = _KINDS.get(stat.S_IFMT(present.st_mode), Message("not a regular file"))
+    if existing_status is not None and not stat.S_ISREG(existing_status.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(existing_status.st_mode), Message("not a regular file"))
         raise SettingsError("{path}: is {kind}, which is not written over: name a file", path=path, kind=kind)
     for source in (source for source in inputs if isinstance(source, Path)):
-        if present is not None and source.exists() and path.samefile(source):
+        if existing_status is not None and source.exists() and path.samefile(source):
             raise SettingsError("{path}: is the file that is read: name another one for the result", path=path)
     check_outside(path, *inputs)
     if not may_write(folder, os.W_OK | os.X_OK):
         raise SettingsError(
             "{path}: the folder {folder} may not be written to: name another one", path=path, folder=folder
         )
-    if present is not None and not may_write(path):
+    if existing_status is not None and not may_write(path):
         raise SettingsError("{path}: is protected from writing: name another file", path=path)
-    if present is not None and not may_overwrite(path):
+    if existing_status is not None and not may_overwrite(path):
         raise SettingsError(
             "{path}: already exists, and is not written over: name another file, or remove it", path=path
         )

@@ -45,7 +45,7 @@ _TOLERANCE = 1e-3
 _ROWS_AS_COLUMNS = 2_000  # up to which the columns of a model are replaced by as many as there are rows
 _NO_VALUE = 1e-9  # of an eigenvalue, as a share of the largest one
 _MOST_ITERATIONS = 300
-_NO_VARIANCE = 1e-12
+_TINY = 1e-12
 _CERTAIN = 14.0  # log-odds of what all rows have, or none: a probability of 1e-6
 
 Column: TypeAlias = Literal["words", "vectors"]
@@ -131,21 +131,21 @@ class FoldChoice(NamedTuple):
     """What folds chose.
 
     trials: of the model of each column, the vectors those of the chosen encoder. encoder: its number. losses: of each
-    encoder, as in `losses_of`. share: the weight of words, 0 if they do not help. gain: by which the loss falls
+    encoder, as in `losses_of`. words_share: the weight of words, 0 if they do not help. gain: by which the loss falls
     with words, of that weight or else of 0.1, and its standard error. rows: the numbers of the rows of the trials.
     """
 
     trials: Mapping[Column, Trial]
     encoder: int
     losses: Sequence[float]
-    share: float
+    words_share: float
     gain: tuple[float, float]
     rows: NDArray[np.int64]
 
     @property
     def scores(self) -> _Floats:
         """The outputs of the held-out rows, (N, C)."""
-        return sum_of_scores({name: trial.scores for name, trial in self.trials.items()}, self.share)
+        return sum_of_scores({name: trial.scores for name, trial in self.trials.items()}, self.words_share)
 
 
 def sum_of_scores(scores: Mapping[Column, _Floats], share: float) -> _Floats:
@@ -233,7 +233,7 @@ def held_out(
             model = _models(_matrix(inputs.rows(train), words), targets[train], num_outputs, column)
             weights, bias = model.fit(trial.c)
             scores[column][test] = trial.scale * (_matrix(inputs.rows(test), words) @ weights.T + bias)
-    return sum_of_scores(scores, choice.share)
+    return sum_of_scores(scores, choice.words_share)
 
 
 def fit(
@@ -321,25 +321,26 @@ def _models(matrix: Matrix, targets: NDArray[Any], num_outputs: int, column: Col
 def _evidence(words: Matrix, targets: Sequence[NDArray[Any]]) -> _Floats:
     """Returns how much each word says about the labels of the rows that contain it, (K,), 1 on average.
 
-    It is the square root of the absolute log-count ratio of naive Bayes (Wang and Manning 2012). With several labels,
-    each has a ratio against all others; their root mean square counts, weighted by the rows of each label. targets:
-    arrays of label ids, each (N,).
+    It is the square root of the absolute log-count ratio of naive Bayes (Wang and Manning 2012). Each label has a ratio
+    against all others. The ratios of all labels and targets are combined by their root mean square, in which a label
+    weighs as much as it has rows. All are 0 if no target has two labels. words: (N, K), sparse, of N rows and K words.
+    targets: arrays of label ids, each (N,).
     """
-    present = (words > 0).astype(np.float64)
-    everywhere = present.sum(axis=0).A1
+    has_word = (words > 0).astype(np.float64)
+    rows_with_word = has_word.sum(axis=0).A1
     squares = np.zeros(words.shape[1])
     for labels_of_rows in targets:
         labels, counts = np.unique(labels_of_rows, return_counts=True)
         if len(labels) == 1:  # a label of all rows tells no words apart
             continue
-        for label, count in zip(labels, counts, strict=True):
-            here = present[labels_of_rows == label].sum(axis=0).A1
-            rows_with_label = 1 + here
-            other_rows = 1 + everywhere - here
-            ratios = rows_with_label / rows_with_label.sum() * other_rows.sum() / other_rows
-            squares += count * np.log(ratios) ** 2
-    evidence: _Floats = squares**0.25
-    return evidence / max(float(evidence.sum()), _NO_VARIANCE) * len(evidence)
+        for label, num_rows in zip(labels, counts, strict=True):
+            rows_with_both = has_word[labels_of_rows == label].sum(axis=0).A1
+            in_label = 1 + rows_with_both  # one more, as the logarithm of 0 is not finite
+            in_others = 1 + rows_with_word - rows_with_both
+            ratios = in_label / in_label.sum() * in_others.sum() / in_others
+            squares += num_rows * np.log(ratios) ** 2
+    evidence: _Floats = squares**0.25  # the square root of the root of the squares
+    return evidence / max(float(evidence.sum()), _TINY) * len(evidence)
 
 
 class _Regressor:
@@ -433,7 +434,7 @@ def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
     """
     if _is_numeric(targets):
         errors: _Floats = scores[:, 0] - targets
-        return errors**2 / max(float(targets.var()), _NO_VARIANCE)
+        return errors**2 / max(float(targets.var()), _TINY)
     logits = torch.from_numpy(scores.astype(np.float64))
     if targets.ndim > 1:
         losses = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(targets).double(), reduction="none")

@@ -229,21 +229,25 @@ class _Rungs:
         return rungs
 
     def linear(self) -> _Fitted:
-        """Returns the model that the folds chose. Each column is calibrated, and then their sum once more."""
+        """Returns the way to make the model that the folds chose.
+
+        For labels, each column is calibrated; if both are used, their sum is calibrated once more.
+        """
         choice = self.choice
 
         def model_of(parts: Sequence[str]) -> LinearModel:
-            if choice.share == 1:
+            if choice.words_share == 1:
                 return self.fit("words", parts)
             model = self.fit("vectors", parts)
-            return model.with_words(self.fit("words", parts), choice.share) if choice.share else model
+            return model.with_words(self.fit("words", parts), choice.words_share) if choice.words_share else model
 
-        facts: JsonObject = {"name": "linear", "seed": None, "words": choice.share}
+        facts: JsonObject = {"name": "linear", "seed": None, "words": choice.words_share}
         fitted = _Fitted(facts, model_of, self.scores_of_inputs, self.of_folds(choice.scores))
-        if 0 < choice.share < 1:
+        if 0 < choice.words_share < 1:
             return self.calibrated(fitted)
         if isinstance(self.task, Classification):
-            facts["temperature"] = 1 / choice.trials["words" if choice.share else "vectors"].scale
+            only_column: Column = "words" if choice.words_share else "vectors"  # the share is 0 or 1 here
+            facts["temperature"] = 1 / choice.trials[only_column].scale
         return fitted
 
     def calibrated(self, fitted: _Fitted) -> _Fitted:
@@ -284,7 +288,7 @@ class _Rungs:
 
     def columns(self) -> Iterator[_Fitted]:
         """Yields baselines: models of words alone and of vectors alone, except one that is the linear model itself."""
-        linear_column = {0.0: "vectors", 1.0: "words"}.get(self.choice.share)  # if it has just one
+        linear_column = {0.0: "vectors", 1.0: "words"}.get(self.choice.words_share)  # if it has just one
         for name, trial in self.choice.trials.items():
             if name != linear_column and len(self.choice.trials) == 2:
                 facts = {"name": name, "seed": None, "c": trial.c}
@@ -411,7 +415,7 @@ class _Rungs:
         """
         scores: dict[Column, _Scores] = {"vectors": self.scores_of_model(model, "valid")}
         share = 0.0
-        if self.choice.share:
+        if self.choice.words_share:
             scores["words"] = self.scores_of_inputs(self.fit("words", ["train"]), "valid")
             share = best_share(scores, self.targets["valid"])
         if not share:
@@ -479,7 +483,7 @@ def _choice_lines(choice: FoldChoice, names: Sequence[str]) -> Iterator[Message]
     if len(choice.trials) == 1:
         return
     gain, error = choice.gain
-    if choice.share:
+    if choice.words_share:
         yield Message(
             "words help: on held-out folds the loss falls by {gain:.3f} ± {error:.3f}", gain=gain, error=error
         )

@@ -26,7 +26,7 @@ from korbert.model import Model
 from korbert.pipelines.inference.input_records import ID_NAMES, MAX_CHARS, TEXT_NAMES, InputResult, Record, records
 from korbert.pipelines.inference.predicting import list_array, string
 from korbert.records import LONGEST, File, Format, Source, form_of, holds_records
-from korbert.search.texts import is_utf8, json_of
+from korbert.search.texts import fields_to_json, is_encodable
 from korbert.system import Advance, claim, content_digest, intact, remove, write_atomically, write_bytes_atomically
 from korbert.tasks.files import ROLES, Role, column_for
 from korbert.vectors import VectorArgs
@@ -35,7 +35,7 @@ _NAMES = {"text": TEXT_NAMES, "query": ("query", *ROLES["question"].names)}
 F = TypeVar("F", bound=File)
 
 _TEXT_FILES = (".txt", ".md")
-SURROGATE = "has a lone surrogate, which no file can hold"
+HAS_SURROGATE = "has a lone surrogate, which no file can hold"
 PART_ROWS = 4_096  # an interrupted run loses at most one part
 _PART = re.compile(  # names in OUTPUT.partial; the axes are of a teacher's cut
     r"part-\d{6,}-[0-9a-f]{32}-[0-9a-f]{16}\.parquet|axes-[0-9a-f]{32}\.npy"
@@ -121,9 +121,9 @@ def text_rows(
             read_columns = (*ID_NAMES, column_for(read.names, tuple(record.fields)))
             result["fields"] = {key: value for key, value in record.fields.items() if key not in read_columns}
     for index, result in enumerate(results):
-        strings = (str(result.get("id", "")), result.get(read.name, ""), json_of(result.get("fields", {})))
-        if not all(map(is_utf8, strings)):
-            results[index] = {"line": result["line"], "error": SURROGATE}
+        strings = (str(result.get("id", "")), result.get(read.name, ""), fields_to_json(result.get("fields", {})))
+        if not all(map(is_encodable, strings)):
+            results[index] = {"line": result["line"], "error": HAS_SURROGATE}
     return results
 
 

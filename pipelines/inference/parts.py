@@ -38,7 +38,7 @@ from korbert.pipelines.inference.input_records import (
     records_of_table,
 )
 from korbert.records import File, Format, Line, Lines, table_of
-from korbert.search.texts import is_utf8, json_of
+from korbert.search.texts import fields_to_json, is_encodable
 from korbert.system import MARK, claim, remove, track, write_atomically
 from korbert.tasks.files import Role
 from korbert.vectors import VectorArgs
@@ -315,16 +315,19 @@ def _process(unit: RecordSlice) -> pa.Table | None:
     """Writes the part of a unit; without one, returns its rows."""
     assert _processor is not None
     records = unit.records(_processor.roles)
-    if not isinstance(unit.rows, pa.Table):
-        records = [
-            record if is_utf8(json_of(record.fields)) else Record(record.line, error=embedding.SURROGATE)
-            for record in records
-        ]
+    if not isinstance(unit.rows, pa.Table):  # Arrow holds no lone surrogates
+        records = [_without_surrogates(record) for record in records]
     table = _table_of(unit, records, _processor(records), _processor.roles)
     if unit.part is None:
         return table
     _write(unit.part, table)
     return None
+
+
+def _without_surrogates(record: Record) -> Record:
+    """The record, or one with an error if a field has a lone surrogate."""
+    is_valid = is_encodable(fields_to_json(record.fields))
+    return record if is_valid else Record(record.line, error=embedding.HAS_SURROGATE)
 
 
 def _table_of(

@@ -95,7 +95,7 @@ def test_scores_say_what_was_chosen(quick):
         label for _, label in TEST
     ]
     page = (quick.folder / "report.html").read_text("utf-8")
-    assert "words and vectors" in page
+    assert "linear model" in page
     assert "above the majority baseline" in page or "no clear difference" in page
 
 
@@ -150,7 +150,7 @@ def test_what_does_not_fit_is_refused(settings, message):
 def test_the_command_and_other_forms(quick, command, here, caplog):
     (here / "rows.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS), "utf-8")
     done = command("finetune", "korbert-mini", "--train", "rows.csv", "--quick", "--output", "mood")
-    assert "words and vectors" in done.out
+    assert "linear model" in done.out
     assert "all rows are scored, each by a model that has not learned it" in caplog.text
     assert "longer texts are cut at 128 pieces" in command("export", quick.folder, "hf").err
 
@@ -303,7 +303,7 @@ def test_the_encoder_is_tuned_from_the_linear_model_on(tuned):
     assert any(line["template"].startswith("the encoder is tuned: ") for line in said(tuned))
     page = (tuned.folder / "report.html").read_text("utf-8")
     assert "tuned encoder" in page
-    assert "words and vectors baseline" not in page
+    assert "linear model baseline" not in page
 
 
 def test_a_tuned_model_is_saved_as_it_was_scored(tuned, tiny):

@@ -56,7 +56,7 @@ def test_from_a_csv_file_to_a_model_in_one_command(here, model, command):
     learn = ["finetune", model, *_moods(here / "my.csv", "cp949"), "--output", "models/mood"]
     shown = command(*learn)
     assert "my.csv: classification: text from '후기', label from '느낌': 2 labels; --kind says otherwise" in shown.err
-    assert "accuracy, words and vectors" in shown.out
+    assert "accuracy, linear model" in shown.out
     assert json.loads(Path("models/mood/scores.json").read_text())["counts"]["test"] == 10
     assert (here / "models/mood/report.html").is_file()
 

@@ -182,8 +182,11 @@ def _plain(name: str) -> str:
     return re.sub(r"[\s_-]+", "_", nfc(name).strip(BLANK)).casefold()
 
 
-def _find_column(column: str, role: str, present: Sequence[str], file: str) -> str:
-    """The column of that name, which may be spelled in another normal form (macOS writes NFD)."""
+def _find_column(column: str, role_name: str, present: Sequence[str], file: str) -> str:
+    """The column of that name, which may be spelled in another normal form (macOS writes NFD).
+
+    CorpusError if there is none, or several.
+    """
     matches = [name for name in present if same_name(name, column)]
     if len(matches) == 1:
         return matches[0]
@@ -193,14 +196,14 @@ def _find_column(column: str, role: str, present: Sequence[str], file: str) -> s
             file=file,
             num_alike=len(matches),
             column=column,
-            role=role,
+            role=role_name,
         )
     hint = did_you_mean(column, filter(None, present), 0.3) or Message("name one of these")
     raise CorpusError(
         "{file}: no column {column!r} for {role} among {listed}: {hint}",
         file=file,
         column=column,
-        role=role,
+        role=role_name,
         listed=column_names(present),
         hint=hint,
     )

@@ -325,18 +325,21 @@ class Embedding(Kind, frozen=True):
         """
         if self._scores is not BY_RETRIEVAL:
             return self
-        queries, other_vectors = _vectors(model, valid, **how)
-        searched, passages = BY_RETRIEVAL.run_search(valid.rows, other_vectors)
-        forms = read_morphemes()
-        bm25_scores = searched.by_words(forms)
-        terms = _TERMS_PER_MORPHEME * float(np.mean([len(forms[text]) for text in searched.passages]))
+        query_vectors, other_vectors = _vectors(model, valid, **how)
+        searched, passage_vectors = BY_RETRIEVAL.run_search(valid.rows, other_vectors)
+        morphemes = read_morphemes()
+        bm25_scores_of = searched.by_words(morphemes)
+        num_morphemes = [len(morphemes[text]) for text in searched.passages]
+        terms_per_passage = _TERMS_PER_MORPHEME * float(np.mean(num_morphemes))
 
         def mean_reciprocal_rank(weight: float) -> float:
-            cosine_weight = weight_among(terms, weight)
-            ranks = searched.ranks(
-                lambda part: fuse_scores(bm25_scores(part), queries[part] @ passages.T, cosine_weight)
-            )
-            return retrieval.METRICS["mrr"](ranks)
+            cosine_weight = weight_among(terms_per_passage, weight)
+
+            def fused_scores(some_queries: slice) -> NDArray[np.float32]:
+                cosines = query_vectors[some_queries] @ passage_vectors.T
+                return fuse_scores(bm25_scores_of(some_queries), cosines, cosine_weight)
+
+            return retrieval.METRICS["mrr"](searched.ranks(fused_scores))
 
         mrr_of_words = mean_reciprocal_rank(0.0)
         gains = {weight: mean_reciprocal_rank(weight) - mrr_of_words for weight in _WEIGHTS}

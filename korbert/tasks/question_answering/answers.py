@@ -85,8 +85,9 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     spans = window.context.spans[window.first : window.last]
     widths = spans[None, :, 1] - spans[:, None, 0]  # (P, P) characters, from first piece to last
     allowed = np.triu(widths > 0)
-    if (allowed & (widths <= settings.max_answer_chars)).any():  # otherwise allow long answers
-        allowed &= widths <= settings.max_answer_chars
+    short = allowed & (widths <= settings.max_answer_chars)
+    if short.any():  # otherwise long answers are allowed
+        allowed = short
     scores = np.where(allowed, start[:, None] + end[None, :], -np.inf).ravel()
     count = min(settings.n_best * _SPANS_PER_ENTRY, int(allowed.sum()))
     if count == 0:
@@ -94,11 +95,13 @@ def _window_answers(window: Window, start: np.ndarray, end: np.ndarray, settings
     # The best spans are found without sorting all: there are as many as the square of the number of pieces.
     threshold = np.partition(scores, -count)[-count]
     best = np.flatnonzero(scores >= threshold)  # with all ties, by first piece, then by last
-    scored = []
+    best_spans = []
     for index in best[np.argsort(-scores[best], kind="stable")][:count]:
-        start_char, end_char = span_of_pieces(spans, *divmod(int(index), len(spans)))
-        scored.append((float(scores[index]), start_char, end_char, window.context.text[start_char:end_char]))
-    return scored
+        first, last = divmod(int(index), len(spans))
+        start_char, end_char = span_of_pieces(spans, first, last)
+        text = window.context.text[start_char:end_char]
+        best_spans.append((float(scores[index]), start_char, end_char, text))
+    return best_spans
 
 
 def right_answers(row: TaskRow) -> list[GoldAnswer]:

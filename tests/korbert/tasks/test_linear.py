@@ -214,10 +214,10 @@ def test_words_stay_if_they_help_on_rows_held_out(words_tell):
     vectors[:, 0] += 2 * targets
     texts = [str(number) for number in range(200)]
     choice = choose([inputs_with(words, vectors)], targets, 2, texts)
-    assert (choice.share > 0) == words_tell
+    assert (choice.words_share > 0) == words_tell
     assert (choice.gain[0] > 2 * choice.gain[1]) == words_tell
     alone = choose([inputs_with(words, vectors)], targets, 2, texts, ["words"])
-    assert alone.share == 1
+    assert alone.words_share == 1
     np.testing.assert_array_equal(alone.scores, choice.trials["words"].scores)
 
 
@@ -249,7 +249,7 @@ def test_equal_texts_are_in_one_fold():
 def test_few_rows_are_enough(targets, texts):
     inputs = inputs_with([-1] * len(targets), np.random.default_rng(0).normal(size=(len(targets), 4)))
     choice = choose([inputs], np.array(targets), 2, texts)
-    assert not choice.share
+    assert not choice.words_share
     assert np.isfinite(choice.scores).all()
 
 
