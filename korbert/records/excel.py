@@ -182,8 +182,8 @@ def _date(value: datetime.date | datetime.time, form: str) -> str:
     return shown
 
 
-def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
-    """A workbook of these texts, none of which is a formula, and the number of texts that Excel's limit has cut.
+def workbook_of(rows: Iterable[Sequence[str | float]]) -> tuple[bytes, int]:
+    """A workbook of these texts and numbers, and the number of texts that Excel's limit has cut. No text is a formula.
 
     Raises CorpusError for more rows than a sheet holds; MissingPackage without openpyxl.
     """
@@ -199,9 +199,12 @@ def workbook_of(rows: Iterable[Sequence[str]]) -> tuple[bytes, int]:
                 option=argument("csv"),
             )
         cells = []
-        for text in row:
-            num_cut += len(text) > _LONGEST
-            text = _NOT_IN_XML.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
+        for value in row:
+            if not isinstance(value, str):
+                cells.append(openpyxl.cell.WriteOnlyCell(sheet, value))
+                continue
+            num_cut += len(value) > _LONGEST
+            text = _NOT_IN_XML.sub(lambda match: f"_x{ord(match[0]):04X}_", value)
             cells.append(openpyxl.cell.WriteOnlyCell(sheet, text))
             cells[-1].data_type = "s"
         sheet.append(cells)

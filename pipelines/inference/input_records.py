@@ -209,6 +209,10 @@ def records_of_table(
         yield record
 
 
+class ColumnsMissing(SettingsError):
+    """A file is without columns that the model reads. The message names them, and options of the command line."""
+
+
 def missing(roles: Sequence[Role], columns: Columns) -> dict[str, str]:
     """Returns role -> its first name, for required roles without a column. Tokens can take the place of a text."""
     without = [role for role in roles if role.required and column_for(role.names, tuple(columns)) is None]
@@ -219,7 +223,7 @@ def _check_columns(name: str, roles: Sequence[Role], columns: Columns, header: s
     if lacking := missing(roles, columns):
         near = [column for wanted in lacking.values() for column in difflib.get_close_matches(wanted, columns, 1)]
         hint = Message("did you mean {names}? ", names=" and ".join(near)) if near else ""
-        raise SettingsError(
+        raise ColumnsMissing(
             "{name}: no column {values} among {columns}: {hint}name it with {lacking}{header}",
             name=name,
             values=" and ".join(lacking.values()),

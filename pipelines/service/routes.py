@@ -15,6 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from korbert.errors import KorbertError, SettingsError
 from korbert.messages import Message, language
+from korbert.pipelines.inference.input_records import ColumnsMissing
 from korbert.pipelines.reports.drawing import fill_template
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
@@ -202,15 +203,15 @@ async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsRespo
         raise Refusal(422, Message("content: is not base64"), "content") from None
     try:
         file_rows = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
-    except KorbertError as error:
+    except ColumnsMissing as error:  # its message proposes options of the command line
         values = error.message.values
-        fault = Message("content: {error}", error=error.message)
-        if "lacking" in values:  # a column is missing: that message proposes options of the command line
-            fault = Message(
-                "content: no column {values} among {columns}: name the column of the text",
-                values=values["values"], columns=values["columns"],
-            )  # fmt: skip
+        fault = Message(
+            "content: no column {values} among {columns}: name the column of the text",
+            values=values["values"], columns=values["columns"],
+        )  # fmt: skip
         raise Refusal(422, fault, "content") from None
+    except KorbertError as error:
+        raise Refusal(422, Message("content: {error}", error=error.message), "content") from None
     return schemas.RowsResponse(model=served.name, data=file_rows)
 
 

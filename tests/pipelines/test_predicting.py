@@ -288,14 +288,15 @@ def test_a_workbook_comes_through_a_pipe(classifier, tmp_path):
     assert [one["text"] for one in results(classifier, data)] == ["'=1+1'", "정말 좋다"]
 
 
-def test_results_are_written_as_a_workbook_of_texts(untrained_models, tmp_path, command):
+def test_results_are_written_as_a_workbook_of_texts_and_numbers(untrained_models, tmp_path, command):
     (tmp_path / "a.txt").write_text("=1+1\n정말 좋다\n", encoding="utf-8")
     command("predict", untrained_models / "nsmc", tmp_path / "a.txt", "--top", "1", "--output", tmp_path / "out.xlsx")
     header, first, _ = openpyxl.load_workbook(tmp_path / "out.xlsx").active.rows
     named = {name.value: cell for name, cell in zip(header, first, strict=True)}
     assert list(named) == ["line", "id", "text", "label", "probability", "probabilities", "error"]
     assert named["text"].value == "=1+1"
-    assert {cell.data_type for cell in first if cell.value} == {"s"}
+    assert {name for name, cell in named.items() if isinstance(cell.value, int | float)} == {"line", "probability"}
+    assert {cell.data_type for name, cell in named.items() if isinstance(cell.value, str)} == {"s"}
 
 
 @pytest.mark.parametrize(("lang", "begins"), [("ko", "\ufeffline,"), ("en", "line,")])
