@@ -82,14 +82,20 @@ def table_of(steps: Sequence[Step]) -> str:
     return "\n".join(lines)
 
 
-def folders(data: object, work: object, encoder: str | None) -> dict[str, object]:
-    """What the steps name beside values and teachers. encoder: a packed model in the place of a pretrained one."""
-    encoder_paths = {"encoder": f"{work}/encoder/pretrain", "base": f"{work}/box/korbert-mini"}
+def folders(data: object, work: object, encoder: str | None, reader: str | None) -> dict[str, object]:
+    """What the steps name beside values and teachers.
+
+    encoder: a packed model in the place of a pretrained one. reader: a model that answers questions, from which the
+    next one starts; None: it starts from the encoder.
+    """
+    pretrained = encoder or f"{work}/encoder/pretrain"
     return {
         "data": data,
         "work": work,
         "here": HERE,
-        **(encoder_paths if encoder is None else dict.fromkeys(encoder_paths, encoder)),
+        "encoder": pretrained,
+        "base": encoder or f"{work}/box/korbert-mini",
+        "reader": reader or pretrained,
     }
 
 
@@ -127,6 +133,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="the folder of all products")
     parser.add_argument("--only", nargs="*", default=[], metavar="MODEL", help="models to make, with what they need")
     parser.add_argument("--encoder", metavar="MODEL", help="make the others from this packed encoder: pretrain none")
+    parser.add_argument("--reader", metavar="MODEL", help="start from this model that answers questions")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
     parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
     arguments = parser.parse_args()
@@ -137,9 +144,8 @@ def main() -> None:
     if unknown := changes.keys() - values.keys() - teachers.keys():
         parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
     if arguments.dry_run:
-        placeholders = {name: f"<{about}>" for name, about in teachers.items()} | folders(
-            "DATA", "WORK", arguments.encoder
-        )
+        placeholders: dict[str, object] = {name: f"<{about}>" for name, about in teachers.items()}
+        placeholders |= folders("DATA", "WORK", arguments.encoder, arguments.reader)
         print(table_of(steps))
         for step in steps:
             print(f"\n{step.name}:\n    {' '.join(step.command({**placeholders, **values, **changes}))}")
@@ -149,7 +155,7 @@ def main() -> None:
     missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
     if missing:
         parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
-    named = folders(arguments.data.resolve(), arguments.work.resolve(), arguments.encoder)
+    named = folders(arguments.data.resolve(), arguments.work.resolve(), arguments.encoder, arguments.reader)
     make(steps, {**named, **values, **changes}, arguments.work.resolve())
 
 
