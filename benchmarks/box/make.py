@@ -82,7 +82,7 @@ def table_of(steps: Sequence[Step]) -> str:
     return "\n".join(lines)
 
 
-def folders(data: object, work: object, encoder: str | None, reader: str | None) -> dict[str, object]:
+def folders(data: object, work: object, encoder: str | None = None, reader: str | None = None) -> dict[str, object]:
     """What the steps name beside values and teachers.
 
     encoder: a packed model in the place of a pretrained one. reader: a model that answers questions, from which the
