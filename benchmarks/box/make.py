@@ -49,11 +49,11 @@ class Step:
 
 
 def read_steps(
-    only: Sequence[str] = (), *, pretrains: bool = True
+    only: Sequence[str] = (), *, pretrains: bool = True, has_reader: bool = False
 ) -> tuple[list[Step], dict[str, Any], dict[str, str]]:
     """The steps of some models and of the encoder that they need, all by default; the values; and the teachers.
 
-    pretrains: False leaves the steps of the encoder out.
+    pretrains: False leaves the steps of the encoder out. has_reader: True leaves the first reader out.
     """
     table = tomllib.loads((HERE / "steps.toml").read_text("utf-8"))
     steps = [step for entry in table["step"] for step in _expanded(entry)]
@@ -61,6 +61,8 @@ def read_steps(
         steps = [step for step in steps if {*_OF_ENCODER, *only} & set(step.models)]
     if not pretrains:
         steps = [step for step in steps if not _OF_ENCODER & set(step.models)]
+    if has_reader:
+        steps = [step for step in steps if step.name != "first-reader"]
     return steps, table["values"], table["teachers"]
 
 
@@ -85,17 +87,16 @@ def table_of(steps: Sequence[Step]) -> str:
 def folders(data: object, work: object, encoder: str | None = None, reader: str | None = None) -> dict[str, object]:
     """What the steps name beside values and teachers.
 
-    encoder: a packed model in the place of a pretrained one. reader: a model that answers questions, from which the
-    next one starts; None: it starts from the encoder.
+    encoder: a packed model in the place of a pretrained one. reader: a model that answers questions in the place of the
+    first reader.
     """
-    pretrained = encoder or f"{work}/encoder/pretrain"
     return {
         "data": data,
         "work": work,
         "here": HERE,
-        "encoder": pretrained,
+        "encoder": encoder or f"{work}/encoder/pretrain",
         "base": encoder or f"{work}/box/korbert-mini",
-        "reader": reader or pretrained,
+        "reader": reader or f"{work}/first-reader",
     }
 
 
@@ -133,11 +134,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="the folder of all products")
     parser.add_argument("--only", nargs="*", default=[], metavar="MODEL", help="models to make, with what they need")
     parser.add_argument("--encoder", metavar="MODEL", help="make the others from this packed encoder: pretrain none")
-    parser.add_argument("--reader", metavar="MODEL", help="start from this model that answers questions")
+    parser.add_argument(
+        "--reader", metavar="MODEL", help="go on from this model that answers questions: make no first one"
+    )
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
     parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
     arguments = parser.parse_args()
-    steps, values, teachers = read_steps(arguments.only, pretrains=arguments.encoder is None)
+    encoder, reader = arguments.encoder, arguments.reader
+    steps, values, teachers = read_steps(arguments.only, pretrains=encoder is None, has_reader=reader is not None)
     if unknown := set(arguments.only) - {model for step in read_steps()[0] for model in step.models}:
         parser.error(f"--only {' '.join(sorted(unknown))}: no such model")
     changes = dict(change.split("=", 1) for change in arguments.changes)
@@ -145,7 +149,7 @@ def main() -> None:
         parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
     if arguments.dry_run:
         placeholders: dict[str, object] = {name: f"<{about}>" for name, about in teachers.items()}
-        placeholders |= folders("DATA", "WORK", arguments.encoder, arguments.reader)
+        placeholders |= folders("DATA", "WORK", encoder, reader)
         print(table_of(steps))
         for step in steps:
             print(f"\n{step.name}:\n    {' '.join(step.command({**placeholders, **values, **changes}))}")
@@ -155,7 +159,7 @@ def main() -> None:
     missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
     if missing:
         parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
-    named = folders(arguments.data.resolve(), arguments.work.resolve(), arguments.encoder, arguments.reader)
+    named = folders(arguments.data.resolve(), arguments.work.resolve(), encoder, reader)
     make(steps, {**named, **values, **changes}, arguments.work.resolve())
 
 

@@ -47,7 +47,7 @@ def test_the_steps_are_printed_and_their_commands_are_ours(tmp_path):
 
 def test_an_encoder_that_is_there_is_not_made_and_a_reader_goes_on():
     printed = made("--dry-run", "--encoder", "korbert-mini", "--reader", "korbert-mini-korquad", check=True).stdout
-    assert printed.count("korbert finetune korbert-mini-korquad ") == 3  # two teachers, and the reader
+    assert printed.count("korbert finetune korbert-mini-korquad ") == 3  # two of three teachers, and the reader
     assert "korbert run" not in printed
     assert "korbert finetune korbert-mini " in printed
     assert "--base korbert-mini\n" in printed
