@@ -5,7 +5,8 @@
 The steps are those of steps.toml; `--dry-run` prints them as a table, with their commands below. A step whose product
 is there is skipped, and one that was interrupted goes on where its command does. FOLDER/box receives the models, and
 FOLDER/made.json says of each step its command, and where and when it ran. With --encoder korbert-mini nothing is
-pretrained: the others are made from that model, which two cores can do in hours.
+pretrained: the others are made from that model, which two cores can do in hours. With --reader korbert-mini-korquad
+the next reader goes on from that one, which takes them an hour.
 """
 
 import argparse

@@ -12,8 +12,9 @@ from korbert.search.database import Damage, read_meta
 
 @dataclass(frozen=True)
 class Owners:
-    """The texts of all passages at one version of the index. Passages of a text have consecutive
-    numbers, and the numbers of passages and of their texts rise together.
+    """The texts of all passages at one version of the index.
+
+    Passages of a text have consecutive numbers, and the numbers of passages and of their texts rise together.
 
     at: identity and version of the index. is_single: whether each text is one passage, with the same number. texts: (1
     + largest number of a passage,), the number of the text of each passage; where there is no passage, 0, or any number
