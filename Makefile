@@ -2,7 +2,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 # A worker that dies ends the run: with another in its place, the run may wait for ever.
-PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+PYTEST := $(BIN)/pytest -q -n 2 --dist loadfile --max-worker-restart 0
 
 .PHONY: box constraints demo docs lint messages release results test test-all types wheel
 

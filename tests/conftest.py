@@ -55,11 +55,6 @@ def pytest_configure(config):
     hypothesis.settings.load_profile("korbert")
 
 
-def pytest_collection_modifyitems(items):
-    """The files that take longest come first, so that no process of the suite works long after the other."""
-    items.sort(key=lambda item: "whole" not in item.path.parts)
-
-
 def pytest_collection_finish():
     """What was imported until now is no garbage, and need not be looked at again and again."""
     gc.freeze()
