@@ -69,6 +69,16 @@ def _memory_is_given_back():
         ctypes.CDLL(None).malloc_trim(0)
 
 
+@pytest.fixture(autouse=True)
+def _same_threads():
+    """The threads that a stage takes are given back."""
+    import torch  # once OMP_NUM_THREADS is set
+
+    threads = torch.get_num_threads()
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _disk_is_not_waited_for():
     """No test turns the power off. Processes that tests start do wait."""

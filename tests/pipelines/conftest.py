@@ -21,14 +21,6 @@ def _units_here():
         yield
 
 
-@pytest.fixture(autouse=True)
-def _same_threads():
-    """The threads that a stage takes are given back."""
-    threads = torch.get_num_threads()
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture(scope="session")
 def pretraining(tmp_path_factory, tiny_tokenizer):
     """What pretrain reads: a tokenizer, counts of three words, and made-up rows."""

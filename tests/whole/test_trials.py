@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from benchmarks.quality import trials
 from korbert.messages import Message
@@ -97,12 +96,10 @@ def test_trials_end_in_a_table(whole, data, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "korbert", _in_this_process)
     monkeypatch.setattr(sys, "argv", ["trials.py", *_command(tmp_path, whole, data, "0.02")])
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    threads = torch.get_num_threads()
     trials.main()
     first = (tmp_path / "root" / "trials.md").read_text(encoding="utf-8")
     trials.main()  # all is there already
     assert (tmp_path / "root" / "trials.md").read_text(encoding="utf-8") == first
-    torch.set_num_threads(threads)
     for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
         signal.signal(number, handler)
 
