@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LARGEST = 1 << 28  # bytes of XML in a workbook; Excel's own limits allow more, memory does not
 _MOST_ROWS = 1 << 20  # of a sheet, by Excel
 _LONGEST = 32_767  # characters of a cell, by Excel
+_MOST_DIGITS = 15  # of a number, by Excel
 _HIDDEN = re.compile(rb'<(?:\w+:)?(?:row|col)\b[^<>]*\bhidden="(?:1|true)"')
 _MERGED = re.compile(rb"<(?:\w+:)?mergeCell\b")
 _UNSAVED = re.compile(rb"<(?:\w+:)?f\b[^<>]*(?:/>|>[^<]*</(?:\w+:)?f>)\s*(?:<(?:\w+:)?v\s*/>)?\s*</(?:\w+:)?c>")
@@ -183,9 +184,10 @@ def _date(value: datetime.date | datetime.time, form: str) -> str:
 
 
 def workbook_of(rows: Iterable[Sequence[str | float]]) -> tuple[bytes, int]:
-    """A workbook of these texts and numbers, and the number of texts that Excel's limit has cut. No text is a formula.
+    """A workbook of these texts and numbers, and the number of texts that Excel's limit has cut.
 
-    Raises CorpusError for more rows than a sheet holds; MissingPackage without openpyxl.
+    No text becomes a formula. A number that Excel would round becomes a text, such as a long id. Raises CorpusError for
+    more rows than a sheet holds; MissingPackage without openpyxl.
     """
     openpyxl = package("openpyxl", "an Excel file")
     book = openpyxl.Workbook(write_only=True)
@@ -200,11 +202,12 @@ def workbook_of(rows: Iterable[Sequence[str | float]]) -> tuple[bytes, int]:
             )
         cells = []
         for value in row:
-            if not isinstance(value, str):
+            if not isinstance(value, str) and abs(value) < 10**_MOST_DIGITS:
                 cells.append(openpyxl.cell.WriteOnlyCell(sheet, value))
                 continue
-            num_cut += len(value) > _LONGEST
-            text = _NOT_IN_XML.sub(lambda match: f"_x{ord(match[0]):04X}_", value)
+            text = str(value)
+            num_cut += len(text) > _LONGEST
+            text = _NOT_IN_XML.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
             cells.append(openpyxl.cell.WriteOnlyCell(sheet, text))
             cells[-1].data_type = "s"
         sheet.append(cells)

@@ -30,9 +30,6 @@ from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
 from korbert.tasks.kinds.texts import NO_TEXT, TextKind
 
-Cell = str | int | float
-"""A value in a table of results."""
-
 
 @dataclass(frozen=True)
 class RecordReader:
@@ -191,7 +188,7 @@ def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
         yield part.getvalue()
 
 
-def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[Cell]]]:
+def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str | float]]]:
     """Yields the results as rows below a header, a list per batch: line, id, keys of the first prediction, error.
 
     The `probability` after a label is that of the most probable one. Lists and objects are JSON, numbers have six
@@ -202,7 +199,7 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[Cel
     waiting = list[InputResult]()
     for batch in batches:
         waiting += map(_cells, batch)
-        part = list[list[Cell]]()
+        part = list[list[str | float]]()
         if not columns and (good := next((_cells(row) for row in batch if "error" not in row), None)):
             columns = list(dict.fromkeys(["line", "id", *good, "error"]))
             part.append([*columns])
@@ -214,11 +211,11 @@ def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[Cel
         yield [[*columns], *_table_rows(waiting, columns)]
 
 
-def _table_rows(results: Sequence[InputResult], columns: Sequence[str]) -> list[list[Cell]]:
+def _table_rows(results: Sequence[InputResult], columns: Sequence[str]) -> list[list[str | float]]:
     return [[_table_cell(result.get(column)) for column in columns] for result in results]
 
 
-def _table_cell(value: object) -> Cell:
+def _table_cell(value: object) -> str | float:
     if value is None:
         return ""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

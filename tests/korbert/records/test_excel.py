@@ -198,6 +198,13 @@ def test_texts_are_written_as_texts(tmp_path):
     assert _cells(open_table(tmp_path / "a.xlsx")) == TEXTS[1:]
 
 
+def test_numbers_are_written_as_numbers_unless_excel_would_round_them(tmp_path):
+    data, _ = workbook_of([["id", "점수"], [12_345, 0.5], [12_345_678_901_234_567, -1e15]])
+    (tmp_path / "a.xlsx").write_bytes(data)
+    cells = [[cell.value for cell in row] for row in openpyxl.load_workbook(tmp_path / "a.xlsx").active]
+    assert cells[1:] == [[12_345, 0.5], ["12345678901234567", "-1000000000000000.0"]]
+
+
 def test_a_text_that_excel_cannot_hold_is_cut_and_counted(tmp_path):
     data, cut = workbook_of([["글"], ["가" * 32_768]])
     (tmp_path / "a.xlsx").write_bytes(data)
