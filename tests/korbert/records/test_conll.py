@@ -8,9 +8,15 @@ from korbert.tasks.files import ROLES, read_rows
 
 TOKENS, TAGS, ID, TEXT = (ROLES[name] for name in ("tokens", "tags", "id", "text"))
 TOKEN = st.text("가나#\"' .-", min_size=1).filter(lambda token: not token.startswith(("#", "-DOCSTART-")))
+
+
+def _is_one_word(sentence):
+    return len(sentence) == 1 and len(sentence[0][0]) > 1
+
+
 SENTENCES = st.lists(
     st.lists(st.tuples(TOKEN, st.sampled_from(["O", "B-PS", "I-PS"])), min_size=1, max_size=5), min_size=1, max_size=5
-)
+).filter(lambda sentences: len(sentences) < 5 or not all(map(_is_one_word, sentences)))  # which are refused
 
 
 def _read(folder, name, content, **settings):
