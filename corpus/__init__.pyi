@@ -1,5 +1,4 @@
 from .cleaning.clean import clean as clean
-from .cleaning.personal import mask_rows as mask_rows
 from .corpus_settings import AnalyzeSettings as AnalyzeSettings
 from .corpus_settings import CleanSettings as CleanSettings
 from .corpus_settings import ShardSettings as ShardSettings

@@ -10,6 +10,7 @@ from unicodedata import normalize as unicode_normalize
 
 from korbert.corpus.corpus_settings import NormalizeSettings
 from korbert.corpus.documents import group_by_size
+from korbert.personal_data import APART
 
 _LINE_ENDS = re.compile("\r\n?|[\x85\u2028\u2029\x0b\x0c]")
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -25,7 +26,6 @@ _SPACES_AT_LINE_ENDS = re.compile(" \n ?|\n ")
 _BLANK_LINES = re.compile("\n{3,}")
 _AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # escaped several times
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
-APART = "\ufdd0"  # separates texts that are processed as one: a noncharacter, absent from text
 _VALUE = rf"\"[^\"<>{APART}]*\"|'[^'<>{APART}]*'|[^\s\"'<>{APART}]+"
 _ATTRIBUTES = rf"(?:\s+[a-zA-Z:-]+(?:\s*=\s*(?:{_VALUE}))?)*\s*/?>"  # not those of "a <b and c> d" in a formula
 _BLOCK_TAG = re.compile(

@@ -20,6 +20,7 @@ from korbert.modeling import (
     read_config,
     serialize,
 )
+from korbert.personal_data import MASKS
 from korbert.system import JsonObject, new_folder, write_json
 from korbert.tokenization import Tokenizer, morphemes, pieces, repair, vocabulary
 
@@ -86,7 +87,9 @@ def export(model_folder: str | Path, folder: str | Path) -> list[Message]:
 
 
 def _left_out(model: Network, task: JsonObject) -> Iterator[Message]:
-    """Says what the export of a linear model lacks; nothing for other models."""
+    """Says what the export lacks."""
+    if task.get("mask_personal"):
+        yield Message("personal data is not masked there: the model expects tags such as {tag}", tag=MASKS["phone"])
     if not isinstance(model, LinearModel):
         return
     if model.num_terms:

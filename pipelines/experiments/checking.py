@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from korbert.corpus.cleaning.personal import spans
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import EmbeddingModel, LinearModel
+from korbert.personal_data import spans
 from korbert.pipelines.artifacts import StageInputs
 from korbert.pipelines.experiments.linear_inputs import joined_inputs
 from korbert.pipelines.experiments.task_rows import read_parts

@@ -10,6 +10,7 @@ from korbert.folders import model_folder
 from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.notebook import as_html
+from korbert.personal_data import mask_rows
 from korbert.pipelines.artifacts.figures import interval, text
 from korbert.pipelines.artifacts.store import RECORD, read_json
 from korbert.pipelines.experiments.scores import interval_over_rows
@@ -77,6 +78,8 @@ def evaluate_file(
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
+    if getattr(kind, "mask_personal", False):  # in the noise and in what is written, too
+        mask_rows(rows, ("text", "pair"))
     kind = kind.validated_on(rows)
     was_trained_on = _was_trained_on(model, file)
     # The kind may have other settings now, such as its metrics; the caller's model stays as it is.

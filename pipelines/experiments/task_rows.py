@@ -5,9 +5,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from korbert.corpus.cleaning.personal import MASKS, mask_rows
 from korbert.errors import SettingsError
 from korbert.messages import Message
+from korbert.personal_data import MASKS, mask_rows
 from korbert.pipelines.artifacts import StageInputs
 from korbert.pipelines.experiments.teaching import new_texts, read_unlabelled
 from korbert.records import File, open_table

@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from korbert import corpus
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
 from korbert.model import Model
+from korbert.personal_data import mask_rows
 from korbert.pipelines.inference.input_records import InputResult, Record, option_of, records
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
@@ -49,8 +49,8 @@ class RecordReader:
         cls, model: Model, columns: Mapping[str, Sequence[str]] | None = None, *, mask_personal: bool = False
     ) -> Self:
         """columns: role -> its columns or keys; for other roles, those that the model was trained on, else the first
-        usual name that is present; "id": the column that results have as id. SettingsError for a role that the model
-        does not read.
+        usual name that is present; "id": the column that results have as id. mask_personal: also of a model that has
+        not learned so. SettingsError for a role that the model does not read.
         """
         roles = roles_of(model)
         if mask_personal and not isinstance(model.kind, TextKind):  # spans would be those of the masked text
@@ -71,7 +71,7 @@ class RecordReader:
         # A column that the user names is the only one looked for: a column with a usual name could hold another role.
         usual_names = {role.name: () if role.name in columns else role.names for role in roles}
         roles = [replace(role, names=known_columns.get(role.name, ()) + usual_names[role.name]) for role in roles]
-        return cls(roles, known_columns, ids, mask_personal)
+        return cls(roles, known_columns, ids, mask_personal or getattr(model.kind, "mask_personal", False))
 
     @property
     def wanted(self) -> list[Role]:
@@ -84,7 +84,7 @@ class RecordReader:
         """
         rows = [record.result(self.roles, self.known, self.ids) for record in batch]
         if self.mask_personal:
-            corpus.mask_rows(rows, ("text", "pair"))
+            mask_rows(rows, ("text", "pair"))
         return rows
 
 

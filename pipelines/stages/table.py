@@ -122,7 +122,7 @@ def task_stage(
         return {role: (name, model_folder) for role, name in named.items() if name}
 
     return Stage(
-        name, 13, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
+        name, 14, settings, TASK_RUN, about, asks or title, reads=reads, unread=unread, libraries=LIBRARIES,
         trains=True, optional=True, patterns=lambda settings: settings.patterns(), found=found,
         folders=folders, check=_fits_the_encoder, page=TASK_PAGE, products=products or {},
     )  # fmt: skip

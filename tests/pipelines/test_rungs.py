@@ -1,5 +1,6 @@
 """Labels by words, vectors and a tuned encoder: `finetune`, and `--quick` and `--only` of it."""
 
+import io
 import json
 import random
 
@@ -8,6 +9,7 @@ import pytest
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.pipelines.inference.predicting import predict_lines
 from korbert.pipelines.reports.look.data import look_data
 from tests.korbert.tiny import json_lines
 
@@ -56,13 +58,23 @@ def test_the_model_is_right_and_in_use_as_any_other(quick, tmp_path):
     assert again.probabilities == pytest.approx(first.probabilities, abs=1e-6)
 
 
-def test_personal_data_is_masked_before_it_is_learned(tmp_path):
+def test_personal_data_is_masked_before_it_is_learned(tmp_path, command):
     rows = [(f"{text} 010-1234-56{number:02}", label) for number, (text, label) in enumerate(ROWS)]
-    result = korbert.finetune("korbert-mini", rows, only="words", output=tmp_path / "masked", mask_personal=True)
+    result = korbert.finetune("korbert-mini", rows, only="vectors", output=tmp_path / "masked", mask_personal=True)
     (line,) = [line for line in said(result) if line["template"].startswith("personal data is masked")]
     assert line["values"]["count"] == len(ROWS)
     shown = [row["text"] for row in json_lines(result.folder / "predictions.jsonl")]
     assert {text.endswith("<전화번호>") for text in shown} == {True}
+    # The model reads texts as it has learned them, also where nobody asks for it.
+    model = korbert.load(result.folder)
+    text, _ = rows[0]
+    masked = text.replace("010-1234-5600", "<전화번호>")
+    assert model.predict(text) == model.predict(masked)
+    assert model.predict(text) != model.predict(text.replace("-", "x"))
+    ((row,),) = predict_lines(model, io.BytesIO(text.encode()))
+    assert row["text"] == masked
+    assert {row["text"].split()[-1] for row in korbert.evaluate(model, rows).rows} == {"<전화번호>"}
+    assert "personal data is not masked there" in command("export", result.folder, tmp_path / "hf").err
     with pytest.raises(SettingsError, match="mask_personal"):
         korbert.finetune("korbert-mini", [{"tokens": ["가"], "tags": ["O"]}] * 4, mask_personal=True)
 

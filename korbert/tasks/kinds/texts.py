@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import not_
 from typing import Any, Self, Unpack
 
 import numpy as np
@@ -12,6 +13,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from korbert.messages import Message
+from korbert.personal_data import mask_text
 from korbert.records import is_empty
 from korbert.tasks.baselines.features import TextPairs, Texts
 from korbert.tasks.files import TaskRow
@@ -233,14 +235,20 @@ class TextKind(TaughtKind, frozen=True):
     """What is predicted for a whole text or a pair: labels, or a number.
 
     Its model may be a linear one on words and vectors. rungs: what the model is made of, as in ClassificationSection.
+    mask_personal: whether it has learned texts with their personal data replaced by tags, and reads them so.
     """
 
-    # Left out of the record of a model of the encoder alone: such records stay as before this field existed.
+    # Left out of a record where they have their default: such records stay as before these fields existed.
     rungs: tuple[str, ...] = Field(("encoder",), exclude_if=lambda rungs: rungs == ("encoder",))
+    mask_personal: bool = Field(False, exclude_if=not_)
 
     @property
     def reads_all(self) -> bool:
         return self.has_rungs
+
+    def texts(self, row: TaskRow) -> list[str]:
+        texts = super().texts(row)
+        return [mask_text(text)[0] for text in texts] if self.mask_personal else texts
 
     @property
     @abstractmethod

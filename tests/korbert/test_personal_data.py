@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from korbert.corpus.cleaning.normalize import APART
-from korbert.corpus.cleaning.personal import MASKS, mask, spans
+from korbert.corpus.cleaning.personal import mask
 from korbert.corpus.corpus_settings import PersonalSettings
+from korbert.personal_data import APART, MASKS, spans
 
 CASES = (Path(__file__).parent / "personal_cases.txt").read_text(encoding="utf-8").splitlines()
 MARKED = re.compile(r"\{(\w+)\|([^}]*)\}")
