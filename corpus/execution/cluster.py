@@ -81,7 +81,7 @@ class Actors:
                 result: R = ray.get(actor.call.remote(function, unit), timeout=seconds)
             except RayTaskError as error:
                 self._free.put(actor)
-                raise error.cause from None
+                raise error.cause from error  # a cause tells its TimeoutError from ours
             except GetTimeoutError:
                 self._replace(actor)
                 raise TimeoutError("the unit took too long", seconds) from None

@@ -65,7 +65,7 @@ def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bo
         kind = _KINDS.get(stat.S_IFMT(existing_status.st_mode), Message("not a regular file"))
         raise SettingsError("{path}: is {kind}, which is not written over: name a file", path=path, kind=kind)
     for source in (source for source in inputs if isinstance(source, Path)):
-        if existing_status is not None and source.exists() and path.samefile(source):
+        if existing_status is not None and os.path.exists(source) and path.samefile(source):  # noqa: PTH110 (as above)
             raise SettingsError("{path}: is the file that is read: name another one for the result", path=path)
     check_outside(path, *inputs)
     if not may_write(folder, os.W_OK | os.X_OK):
@@ -83,7 +83,7 @@ def check_output(path: Path, *inputs: object, may_overwrite: Callable[[Path], bo
 def check_outside(path: Path, *inputs: object) -> None:
     """SettingsError for an output that is, or lies in, a folder that the command reads. inputs: as of check_output."""
     for source in inputs:
-        if not isinstance(source, Path) or not source.is_dir():
+        if not isinstance(source, Path) or not os.path.isdir(source):  # noqa: PTH112 (as in check_output)
             continue
         # Not resolve(), which raises for a circle of links.
         if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(source)):

@@ -213,7 +213,7 @@ def _pipeline(task: "recipes.one_task.SingleTask", given: JsonObject, *, is_arti
     if line:
         say(line, err=True)
     runtime = artifacts.Runtime(
-        root=task.output.parent,
+        root=task.output.parent if task.output else Path(),
         data=(given.get("data") or Path()).resolve(),
         workers=given["workers"] or cores(),
         device=given["device"],
@@ -360,7 +360,7 @@ def check(
         check_output(html, model, file, test, may_overwrite=reports.drawing.is_page)
     task = recipes.one_task.SingleTask(
         model=model,
-        output=Path("check"),
+        output=None,
         files={"train": file} | ({"test": test} if test else {}),
         settings={name: value for name, value in (("kind", kind), ("several", several)) if value},
         columns=options.by_role(columns),

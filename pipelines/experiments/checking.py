@@ -94,14 +94,14 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
     doubtful: Mapping[int, tuple[str, float]] = {}
     row_inputs, cut = _inputs(model, task, rows)
     if row_inputs and isinstance(task, Classification):
-        doubtful = _doubtful(task, rows, row_inputs)
+        doubtful, count = _doubtful(task, rows, row_inputs)
         shown = note("doubtful", list(doubtful))
         line = Message("labels that the model finds unlikely: none")
         if doubtful:
-            line = Message(
-                "labels that the model finds unlikely: {count:,}: {places}", count=len(doubtful), places=shown
-            )
+            line = Message("labels that the model finds unlikely: {count:,}: {places}", count=count, places=shown)
         facts.append(line)
+        if len(doubtful) < count:
+            facts.append(Message("only the {kept:,} least likely of them are findings", kept=len(doubtful)))
     else:
         facts.append(Message("labels are not compared with a model: that is for one label of a text or a pair"))
     repeated, contrary = _repeated(task, rows)
@@ -201,8 +201,12 @@ def _inputs(model: Model, task: Kind, rows: Sequence[TaskRow]) -> tuple[LinearIn
         return LinearInputs(joined.terms, network.row_vectors(texts).numpy()), cut
 
 
-def _doubtful(task: Classification, rows: Sequence[TaskRow], inputs: LinearInputs) -> dict[int, tuple[str, float]]:
-    """Returns number of a doubtful row -> its most probable label, and the probability of its given label."""
+def _doubtful(
+    task: Classification, rows: Sequence[TaskRow], inputs: LinearInputs
+) -> tuple[dict[int, tuple[str, float]], int]:
+    """Returns number of a doubtful row -> its most probable label, and the probability of its given label: of a tenth
+    of the rows at most, the least probable ones; and how many rows there are whose label is not the most probable one.
+    """
     targets: NDArray[np.int64] = task.numbers([task.target(row) for row in rows])
     texts = ["\n".join(words_of(task, row)) for row in rows]
     choice = choose([inputs], targets, task.num_outputs, texts)
@@ -212,4 +216,5 @@ def _doubtful(task: Classification, rows: Sequence[TaskRow], inputs: LinearInput
     best = probabilities.argmax(axis=1)
     order = [number for number in np.argsort(given, kind="stable").tolist() if best[number] != targets[number]]
     max_doubtful = max(1, round(_MOST_DOUBTFUL * len(rows)))
-    return {number: (task.labels[best[number]], float(given[number])) for number in order[:max_doubtful]}
+    doubtful = {number: (task.labels[best[number]], float(given[number])) for number in order[:max_doubtful]}
+    return doubtful, len(order)

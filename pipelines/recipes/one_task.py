@@ -27,14 +27,14 @@ _EMBEDDER = "korbert-mini-embed"  # of all other kinds
 class SingleTask:
     """A task to train on its own, as a command or a caller asks for it.
 
-    output: the folder to write, which names the task. files: part -> path or address; empty for a known data set, which
+    output: the folder to write, which names the task; None: nothing is written. files: part -> path or address; empty for a known data set, which
     `settings` names. settings: of the task's section. columns: role -> its columns. changes: as typed for --set,
     without the section. rungs: of a task of labels, as in a recipe; (): all three, unless a setting is for ["encoder"]
     alone. relative_to: the data folder, if the recipe is to name files in it relative to it.
     """
 
     model: str | Path
-    output: Path
+    output: Path | None
     files: Mapping[str, Any]
     settings: Mapping[str, Any]
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -48,11 +48,13 @@ class SingleTask:
 
         Raises SettingsError for a setting, and CorpusError for a training file that this kind of task cannot have.
         """
-        check_outside(self.output, Path(self.model), model_folder(self.model))  # raises for a misspelt name, too
+        teachers = self.settings.get("teachers", ())
+        models = [self.model, *teachers]
+        folders = [folder for model in models for folder in (Path(model), model_folder(model))]  # a misspelt name raises
+        if self.output:
+            check_outside(self.output, *folders)
         section: dict[str, Any] = {"init": self._named(self.model), **self.settings}
-        if teachers := section.get("teachers"):
-            for teacher in teachers:
-                check_outside(self.output, Path(teacher), model_folder(teacher))
+        if teachers:
             section["teachers"] = list(map(self._named, teachers))
         columns = dict(self.columns)
         train = self.files.get("train")
@@ -75,7 +77,8 @@ class SingleTask:
             section["columns"] = columns
         section |= self._rungs(section)
         # The name of the stage, from the folder, as a page or an error shows it.
-        name = re.sub(r"[^a-z0-9_-]+", "-", self.output.name.lower()).strip("-") or "task"
+        folder_name = self.output.name.lower() if self.output else ""
+        name = re.sub(r"[^a-z0-9_-]+", "-", folder_name).strip("-") or "task"
         changes = [f"tasks.{name}.{change}" for change in self.changes]
         recipe = of_tables({"tasks": {name: section}}, Path("finetune"), "korbert finetune", changes)
         if train and not line:  # the kind was named, which the columns may not fit

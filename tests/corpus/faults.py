@@ -43,6 +43,10 @@ def refuses(unit: tuple[int, ...]) -> None:
     raise CorpusError(f"unit {unit[0]}: 쓸 수 없다")
 
 
+def loses_its_connection(unit: tuple[int, ...]) -> None:
+    raise TimeoutError(110, "Connection timed out")
+
+
 def dies_once(unit: tuple[str, int]) -> int:
     """Ends the process on the first call for a mark, which is a file."""
     mark, number = unit

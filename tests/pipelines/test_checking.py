@@ -1,6 +1,7 @@
 """`korbert check`: what may be wrong in a labelled file, with places."""
 
 import csv
+import re
 
 import pytest
 
@@ -56,6 +57,22 @@ def test_rows_with_turned_labels_come_first(checked, here):
     assert is_page(here / "found.html")
     assert "<script" not in page
     assert all(rows[line - 2][0] in page for line in turned)
+
+
+def test_a_tenth_of_the_rows_are_findings_and_all_are_counted(checked):
+    others = {"긍정적이다": "부정적이다", "부정적이다": "긍정적이다"}
+    rows = [(text, label if number % 4 else others[label]) for number, (text, label) in enumerate(ROWS)]
+    said, found = checked(rows, "--text", "문장", "--label", "감정")
+    count = int(re.search(r"finds unlikely: (\d+): ", said)[1])
+    assert count > len(rows) // 10
+    assert sum("doubtful" in row["findings"] for row in found.values()) == len(rows) // 10
+    assert "only the 6 least likely of them are findings" in said
+
+
+def test_the_model_may_be_the_folder_that_one_is_in(checked, untrained, monkeypatch, here):
+    monkeypatch.chdir(untrained())
+    said, _ = checked(ROWS, "--text", "문장", "--label", "감정", "--model", ".")
+    assert "labels that the model finds unlikely" in said
 
 
 def test_each_finding_has_its_places(checked, here):

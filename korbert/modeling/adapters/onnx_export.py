@@ -144,7 +144,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     output = helper.make_tensor_value_info("hidden", types.FLOAT, ["B", "T", config.hidden_size])
     onnx_graph = helper.make_graph(graph.nodes, "encoder", inputs, [output], graph.weights)
     opsets = [helper.make_opsetid("", _OPSET)]
-    if bits == 8:
+    if bits <= 8:
         opsets.append(helper.make_opsetid(_OF_RUNTIME, 1))
     model = helper.make_model(onnx_graph, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="korbert")
     return bytes(model.SerializeToString())

@@ -90,6 +90,7 @@ def test_a_unit_that_hangs_is_lost_alone():
     ("function", "number", "options", "error", "message"),
     [
         (faults.refuses, 3, {"split": faults.halves}, CorpusError, "unit 3: 쓸 수 없다"),
+        (faults.loses_its_connection, 3, {"split": faults.halves}, TimeoutError, "Connection timed out"),
         (faults.dies_on_seven, 7, {}, KorbertError, "a worker died"),
         (faults.double, 1, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
         (faults.double, 1, {"initializer": faults.dies_at_start}, KorbertError, "actors end as soon as they start"),

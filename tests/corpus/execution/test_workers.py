@@ -50,6 +50,7 @@ def test_a_unit_whose_worker_died_once_is_run_again(tmp_path):
     [
         (faults.dies_on_seven, {}, KorbertError, r"a worker died .*code 9"),  # nothing says how to halve it
         (faults.refuses, {"split": faults.halves, "deadline": lambda unit: 60}, CorpusError, "unit 7: 쓸 수 없다"),
+        (faults.loses_its_connection, {"split": faults.halves}, TimeoutError, "Connection timed out"),
         (faults.double, {"initializer": faults.fails_to_start}, RuntimeError, "no Kiwi here"),
         pytest.param(faults.double, {"initializer": faults.dies_at_start}, KorbertError, "the worker processes ended",
                      marks=pytest.mark.slow),

@@ -26,7 +26,7 @@ from korbert.modeling import (
     read_config,
     save_model,
 )
-from korbert.modeling.adapters.onnx_export import TOLERANCE
+from korbert.modeling.adapters.onnx_export import TOLERANCE, graph_of
 from korbert.modeling.files.storage import write_files
 from korbert.tasks.kinds.classification import Classification
 from tests.korbert.tiny import tiny_config
@@ -108,6 +108,14 @@ def test_many_long_rows_are_computed_in_parts(folders, monkeypatch):
     monkeypatch.setattr("korbert.modeling.adapters.onnx_encoder._PLACES_AT_ONCE", 40)
     ours, theirs = (korbert.load(folder, "cpu").embed(TEXTS * 3, batch_size=15) for folder in folders)
     np.testing.assert_allclose(theirs, ours, atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", [32, 8, 7])
+def test_a_graph_imports_the_sets_of_its_operators(bits, folders):
+    import onnx
+
+    graph = onnx.load_from_string(graph_of(korbert.load(folders[0], "cpu").network.encoder, bits))
+    assert {node.domain for node in graph.graph.node} == {opset.domain for opset in graph.opset_import}
 
 
 def test_8_bits_change_vectors_little(folders, tmp_path):
