@@ -144,7 +144,7 @@ class Embedder:
             trained = {"pooling": self.network.pooling}
         settings = VectorSettings.of({**trained, **asked})
         last = self.network.config.num_hidden_layers
-        if len(set(settings.places(last))) < len(settings.layer):
+        if len(set(settings.layer_indices(last))) < len(settings.layer):
             raise SettingsError("layer {layer}: name each layer once", layer=list(settings.layer))
         if settings.size is not None and settings.size > (width := self.width(settings)):
             raise SettingsError(

@@ -78,7 +78,7 @@ def all_ways(model: Model, texts: Sequence[str], tried: Sequence[dict[str, Any]]
             layers = model.network.encoder.all_layers(**model_inputs(batch)).float()
         for way, settings_of_way in enumerate(tried):
             settings = model.vector_settings(**settings_of_way)
-            way_layers = layers[list(settings.places(len(layers) - 1))]
+            way_layers = layers[list(settings.layer_indices(len(layers) - 1))]
             hidden = torch.cat(list(way_layers), dim=-1) if settings.mix == "concat" else way_layers.mean(dim=0)
             weights = weights_of(batch["attention_mask"], settings.special_tokens)
             for number, vector in zip(numbers, POOLINGS[settings.pooling].pool(hidden, weights).numpy(), strict=True):

@@ -63,8 +63,9 @@ def screen(
     """Normalizes each row, masks personal data, applies the filters, and looks for text of evaluation sets.
 
     Returns the results in the order of the rows; counts of masks by kind (`masked.email`) and of contaminated documents
-    by evaluation set (`contaminated.NAME`); and the hashes of all n-grams shared with evaluation sets. An unreadable
-    row keeps its raw text and its reason. Duplicates are looked for afterwards, over all parts.
+    by evaluation set (`contaminated.NAME`), of those that pass the filters, with those that are kept without lines; and
+    the hashes of all n-grams that these share with evaluation sets. An unreadable row keeps its raw text and its
+    reason. Duplicates are looked for afterwards, over all parts.
     """
     normalized = normalize_many((row.text for row in rows if row.reason is None), settings.normalize)
     texts, mask_counts = mask(normalized, settings.personal)

@@ -62,7 +62,9 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
         0, ge=0, le=1 << 10, description="number of token types (segments); 0: none, only [SEP]"
     )
     hidden_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout of embeddings, feed-forward layers, heads")
-    attention_probs_dropout_prob: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights")
+    attention_probs_dropout_prob: float = Field(
+        0.0, ge=0, lt=1, description="dropout on attention weights; `modern`: on the output of attention, too"
+    )
     layer_norm_eps: float = Field(1e-5, gt=0, description="layer norm epsilon, added to the variance")
     initializer_range: float = Field(0.02, gt=0, description="deviation of initial weights, truncated at twice")
     pad_token_id: int = Field(0, ge=0, description="id of [PAD]")
@@ -106,7 +108,7 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
                     head_size=self.head_size,
                 )
             )
-        if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_share == 1):
+        if self.layer_groups and (self.num_hidden_layers % self.layer_groups or self.layers_per_set == 1):
             raise ValueError(
                 Message(
                     "layer_groups {layer_groups} does not divide {layers} layers into equal groups of two or more: "
@@ -141,7 +143,7 @@ class EncoderConfig(_Config, frozen=True, extra="forbid"):
         return self.layer_groups or self.num_hidden_layers
 
     @property
-    def layers_share(self) -> int:
+    def layers_per_set(self) -> int:
         """Number of layers per weight set: 1 if each layer has its own."""
         return self.num_hidden_layers // self.distinct_layers
 

@@ -42,7 +42,7 @@ class Steps(NamedTuple):
         return cls(np.concatenate([np.empty(0, np.int64), *parts]), sizes)
 
     @property
-    def starts(self) -> NDArray[np.int64]:
+    def offsets(self) -> NDArray[np.int64]:
         """Where the units of each step begin; at the end, their number."""
         return np.cumsum([0, *self.sizes])
 
@@ -114,10 +114,10 @@ class CrfModel(LayerReader):
             return scores.sum() * 0.0
         order = torch.from_numpy(steps.order).to(scores.device)
         scores, targets = scores.double()[order], targets[order]
-        transitions, starts = self._bounded()
+        transitions, starts = self._barred_scores()
         first_size, *later_sizes = steps.sizes
         previous = np.concatenate(
-            [np.arange(size) + start for start, size in zip(steps.starts, later_sizes, strict=False)] or [[]]
+            [np.arange(size) + start for start, size in zip(steps.offsets, later_sizes, strict=False)] or [[]]
         )
         predecessors = torch.from_numpy(previous.astype(np.int64)).to(scores.device)
         if shares is None:
@@ -143,8 +143,8 @@ class CrfModel(LayerReader):
         if not steps.sizes:
             return path, probabilities
         ordered = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
-        transitions, starts = (bounded.cpu() for bounded in self._bounded())
-        marginals, _, _ = _sums(ordered, transitions, starts, steps)
+        transitions, starts = (tensor.cpu() for tensor in self._barred_scores())
+        marginals, _, _ = _forward_backward(ordered, transitions, starts, steps)
         best_tags = viterbi(
             ordered.numpy(), self._legal(transitions, self.follows), self._legal(starts, self.first), steps
         )
@@ -159,11 +159,11 @@ class CrfModel(LayerReader):
         shares = np.empty(np.shape(scores))
         if steps.sizes:
             ordered = torch.from_numpy(np.asarray(scores, np.float64)[steps.order])
-            transitions, starts = (bounded.cpu() for bounded in self._bounded())
-            shares[steps.order] = _sums(ordered, transitions, starts, steps)[0].numpy()
+            transitions, starts = (tensor.cpu() for tensor in self._barred_scores())
+            shares[steps.order] = _forward_backward(ordered, transitions, starts, steps)[0].numpy()
         return shares
 
-    def _bounded(self) -> tuple[Tensor, Tensor]:
+    def _barred_scores(self) -> tuple[Tensor, Tensor]:
         """Scores of pairs and of first tags, with illegal ones barred."""
         transitions = torch.where(self.follows, self.transitions.double(), _BARRED)
         return transitions, torch.where(self.first, self.starts.double(), _BARRED)
@@ -174,11 +174,11 @@ class CrfModel(LayerReader):
 
 
 class _LogPartition(torch.autograd.Function):
-    """The log partition function, summed over all sequences. Arguments as `_sums`."""
+    """The log partition function, summed over all sequences. Arguments as `_forward_backward`."""
 
     @staticmethod
     def forward(ctx: FunctionCtx, scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> Tensor:
-        marginals, pairs, total = _sums(scores, transitions, starts, steps)
+        marginals, pairs, total = _forward_backward(scores, transitions, starts, steps)
         ctx.save_for_backward(marginals, pairs, marginals[: steps.sizes[0]].sum(dim=0))
         return total
 
@@ -188,7 +188,9 @@ class _LogPartition(torch.autograd.Function):
         return grad * marginals, grad * pairs, grad * starts, None
 
 
-def _sums(scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> tuple[Tensor, Tensor, Tensor]:
+def _forward_backward(
+    scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps
+) -> tuple[Tensor, Tensor, Tensor]:
     """Marginals (U, C), expected numbers of pairs (C, C), and the log partition, by forward-backward.
 
     scores: (U, C), in the order of `steps`. Probabilities are scaled at each unit (Rabiner 1989, V A).
@@ -199,7 +201,7 @@ def _sums(scores: Tensor, transitions: Tensor, starts: Tensor, steps: Steps) -> 
     pair, start = (transitions - pair_peak).exp(), (starts - start_peak).exp()
     alphas, betas = torch.empty_like(local), torch.ones_like(local)
     scales = scores.new_empty(len(scores))
-    offsets = steps.starts.tolist()
+    offsets = steps.offsets.tolist()
     for step, size in enumerate(steps.sizes):
         units = slice(offsets[step], offsets[step] + size)
         reached = (alphas[offsets[step - 1] : offsets[step - 1] + size] @ pair if step else start) * local[units]
@@ -224,7 +226,7 @@ def viterbi(
 
     scores: (U, C), in the order of `steps`, as the result. transitions: (C, C); starts: (C,); -inf bars.
     """
-    offsets = steps.starts.tolist()
+    offsets = steps.offsets.tolist()
     sums = starts + scores[: steps.sizes[0]]
     backpointers = [np.empty((0, 0), np.int64)]
     finished = [sums]

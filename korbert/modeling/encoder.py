@@ -81,7 +81,7 @@ class BertLayer(Layer):
 class ModernLayer(Layer):
     """Attention and gated feed-forward block, each on normalized input (pre-norm).
 
-    first: the input comes from the embeddings, which are normalized already.
+    first: the input comes from the embeddings, which are normalized, before their projection where they are narrower.
     """
 
     def __init__(self, config: EncoderConfig, first: bool) -> None:
@@ -135,7 +135,8 @@ class _Gated(torch.autograd.Function):
 
 
 class Encoder(nn.Module):
-    """Maps ids to one vector per piece. Padding and other rows of the batch do not change the vectors, up to rounding.
+    """Maps ids to one vector per piece. Padding at the end and other rows of the batch do not change the vectors, up to
+    rounding.
 
     With piece_weights, the vectors are scaled, so that their mean is a weighted one: frequent pieces say little of what
     a text is about.
@@ -150,7 +151,7 @@ class Encoder(nn.Module):
         modern = config.architecture == "modern"
         self.embeddings = Embeddings(config)
         numbers = range(config.distinct_layers)
-        unshared = config.layers_share == 1  # a first layer that shares its weights has a norm, too
+        unshared = config.layers_per_set == 1  # a first layer that shares its weights has a norm, too
         self.layers = nn.ModuleList(
             ModernLayer(config, first=unshared and number == 0) if modern else BertLayer(config) for number in numbers
         )
@@ -239,7 +240,7 @@ class Encoder(nn.Module):
         for number in range(config.num_hidden_layers):
             if layer_inputs is not None:
                 layer_inputs.append(hidden)
-            layer = self.layers[number // config.layers_share]
+            layer = self.layers[number // config.layers_per_set]
             hidden = layer(hidden, rows, views[config.is_global(number)], wanted_of.get(number))
         hidden = self.final_norm(hidden)
         if self.piece_weight is not None:  # mean pooling becomes a weighted mean, up to a scale factor

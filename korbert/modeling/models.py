@@ -289,8 +289,8 @@ def init_encoder_from(model: Network, pretrained: Network) -> None:
 
     As in `transformers`, that is the NSP pooler for `bert` and the MLM transform for `modern`, unless embeddings are
     narrower than the encoder. A question answering model takes the whole head of another one, or the one pretrained on
-    spans. An overlap embedding that only `model` has keeps its direction (scaled_overlap). ModelError if the encoders
-    differ in more than that and dropout.
+    spans. An overlap embedding that only `model` has keeps its direction (scaled_overlap); piece weights that only it
+    has stay. ModelError if other weights of the encoders differ in name or shape.
     """
     source = pretrained.encoder.state_dict()
     target = model.encoder.state_dict()
@@ -300,17 +300,17 @@ def init_encoder_from(model: Network, pretrained: Network) -> None:
     if OVERLAP in target.keys() - source.keys():
         source[OVERLAP] = scaled_overlap(target[OVERLAP], source["embeddings.token.weight"])
     for name in sorted(source.keys() | target.keys()):
-        shapes = [
+        shape, pretrained_shape = (
             "absent" if tensor is None else "x".join(map(str, tensor.shape))
             for tensor in (target.get(name), source.get(name))
-        ]
-        if shapes[0] != shapes[1]:
+        )
+        if shape != pretrained_shape:
             raise ModelError(
-                "encoder weights {name}: {shapes} in the model, {shapes2} in the pretrained one: build the "
+                "encoder weights {name}: {shape} in the model, {pretrained_shape} in the pretrained one: build the "
                 "model with the config of the pretrained encoder",
                 name=name,
-                shapes=shapes[0],
-                shapes2=shapes[1],
+                shape=shape,
+                pretrained_shape=pretrained_shape,
             )
     model.encoder.load_state_dict(source)
     reader = pretrained if isinstance(pretrained, QuestionAnsweringModel) else getattr(pretrained, "reader", None)

@@ -131,7 +131,7 @@ class TextFile:
     @contextmanager
     def open(self) -> Iterator[TextIO]:
         """Its content without a byte-order mark. Undecodable bytes become lone surrogates: see encodings.utf8."""
-        with open_bytes(self.path) as packed, utf8(packed, self.encoding, self.path) as file:
+        with open_bytes(self.path) as unpacked, utf8(unpacked, self.encoding, self.path) as file:
             yield TextIOWrapper(file, "utf-8-sig", errors_of(self.encoding), newline="\n")
 
     def lines(self) -> Iterator[str]:

@@ -314,10 +314,10 @@ class Index:
         queries = as_texts(texts, "texts")[0]
         if way not in (None, *get_args(SearchWay)) or top < 1:
             raise SettingsError(
-                "way {way!r}, top {top}: use one of {get_args}, and at least 1",
+                "way {way!r}, top {top}: use one of {ways}, and at least 1",
                 way=way,
                 top=top,
-                get_args=", ".join(get_args(SearchWay)),
+                ways=", ".join(get_args(SearchWay)),
             )
         encoded_queries = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
@@ -413,13 +413,13 @@ def _hits(database: Connection, ranking: Ranking, owners: Owners, by_vectors: Ra
         """Number of a text -> its rank and score."""
         return {int(owners.texts[number]): (rank, score) for rank, (number, score) in enumerate(ranking, 1)}
 
-    vector_places, word_places = ranks_and_scores(by_vectors), ranks_and_scores(by_words)
+    vector_ranks, word_ranks = ranks_and_scores(by_vectors), ranks_and_scores(by_words)
     hits = []
     for number, score in ranking:
         passage = passage_of(database, number)
         row = text_of(database, passage.text_number)
-        rank_vectors, score_vectors = vector_places.get(passage.text_number, (None, None))
-        rank_words, score_words = word_places.get(passage.text_number, (None, None))
+        rank_vectors, score_vectors = vector_ranks.get(passage.text_number, (None, None))
+        rank_words, score_words = word_ranks.get(passage.text_number, (None, None))
         hits.append(
             Hit(
                 id=row.id,

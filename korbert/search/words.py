@@ -122,8 +122,9 @@ def _terms_of(forms: Iterable[str], tags: Iterable[str]) -> list[tuple[int, str]
     """The search terms of a text by its morphemes, each with the number of its morpheme: 학교/NNG 에/JKB 가/VV ᆫ다/EF ->
     0 학교/N, 2 가/V.
 
-    Letters and numbers are terms, other symbols are not. In a text without terms, all morphemes are. Recall at 1,
-    compared with all forms as terms: 90.6 (89.8) for questions of KorQuAD and their paragraphs, 76.8 (71.8) for
+    Particles, endings and symbols are left out; foreign letters, Chinese characters and numbers are terms. In a text
+    without terms, all morphemes are. An index holds the terms: a change of them needs a new format of it. Recall at 1,
+    compared with all forms as terms: 90.6 (all: 89.8) for questions of KorQuAD and their paragraphs, 76.8 (71.8) for
     paraphrases of KLUE-STS, 65.4 (66.8) for question pairs.
     """
     kinds = [tag if tag in ("SL", "SH", "SN") else tag[:1] for tag in tags]
@@ -190,17 +191,18 @@ def _change(
 
 
 def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owners) -> NDArray[np.float32]:
-    """Returns the score of each passage for these terms: (1 + largest number,), 0 for a passage without any of them.
+    """Returns the score of each passage for these terms: (1 + largest number,), 0 for a passage of a text without any
+    of them.
 
     A score is the mean of two BM25 scores, of the passage and of the whole text that it is cut from. If every text is a
-    single passage, both are the same.
+    single passage, both are the same. Damage if a posting is of a passage that is missing.
     """
     scores = np.zeros(len(owners.texts), np.float32)
     text_scores = np.zeros(len(owners.lengths), np.float32)
-    passages = read_meta(database, "passages")
-    texts = read_meta(database, "texts")
-    mean = read_meta(database, "length") / max(passages, 1)
-    mean_of_texts = read_meta(database, "length") / max(texts, 1)
+    num_passages = read_meta(database, "passages")
+    num_texts = read_meta(database, "texts")
+    mean_length = read_meta(database, "length") / max(num_passages, 1)
+    mean_text_length = read_meta(database, "length") / max(num_texts, 1)
     for term, query_count in Counter(terms).items():
         select = "SELECT bucket, entries, checksum FROM postings WHERE term = ? ORDER BY bucket"
         rows = [checked_row(f"term {term!r:.60}", term, *row) for row in database.execute(select, (term,))]
@@ -212,23 +214,25 @@ def word_scores(database: sqlite3.Connection, terms: Sequence[str], owners: Owne
             raise Damage(Message("passage {number} is missing", number=numbers.max()))
         entries = np.concatenate([block for _, block in buckets])
         counts = entries["count"].astype(np.float32)
-        scores[numbers] += _bm25(query_count, passages, counts, entries["length"], mean)  # a number is there once
+        # A number is there once.
+        scores[numbers] += _bm25(query_count, num_passages, counts, entries["length"], mean_length)
         if not owners.is_single:
             texts_of_entries = owners.texts[numbers]  # passages of a text have consecutive numbers
             starts = np.flatnonzero(np.diff(texts_of_entries, prepend=-1))
             with_term = texts_of_entries[starts]
             counts = np.add.reduceat(counts, starts)
-            text_scores[with_term] += _bm25(query_count, texts, counts, owners.lengths[with_term], mean_of_texts)
+            lengths = owners.lengths[with_term]
+            text_scores[with_term] += _bm25(query_count, num_texts, counts, lengths, mean_text_length)
     return scores if owners.is_single else np.asarray((scores + text_scores[owners.texts]) / 2, np.float32)
 
 
 def _bm25(
-    query_count: int, texts: int, counts: NDArray[np.float32], lengths: NDArray[np.integer], mean: float
+    query_count: int, num_texts: int, counts: NDArray[np.float32], lengths: NDArray[np.integer], mean_length: float
 ) -> NDArray[np.float64]:
     """Returns what a term adds to the score of each of the N texts that have it, (N,), with Lucene's idf.
 
-    query_count: how often the term is in the query. texts: number of all texts. counts: how often the term is in each
-    text, (N,). lengths: number of terms of each text, (N,). mean: mean length of all texts.
+    query_count: how often the term is in the query. num_texts: of all texts. counts: how often the term is in each of
+    these texts, (N,). lengths: number of terms of each, (N,). mean_length: of all texts.
     """
-    idf = np.log1p((texts - len(counts) + 0.5) / (len(counts) + 0.5))
-    return np.asarray(query_count * idf * counts / (counts + _K1 * (1 - _B + _B * lengths / mean)))
+    idf = np.log1p((num_texts - len(counts) + 0.5) / (len(counts) + 0.5))
+    return np.asarray(query_count * idf * counts / (counts + _K1 * (1 - _B + _B * lengths / mean_length)))

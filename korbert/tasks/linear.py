@@ -37,7 +37,7 @@ _ROWS_TO_CHOOSE = 10_000  # rows on which C and words are chosen; more say nothi
 _ERRORS = 2  # standard errors that a gain has to exceed
 EASY = 0.95  # of held-out rows right: there is little to gain, and texts of another kind may lose
 WORD_SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # weights of words; vectors have the rest
-ROWS_OF_USUAL = 2_000  # by which texts unlike those of training are known
+NOVELTY_ROWS = 2_000  # of training, by which it is estimated how unlike them a text is
 _FEWEST_OF_USUAL = 40
 _MIN_ROWS = 2  # rows with a term, below which it gets no weight
 _ROWS_PER_TERM = 30_000  # of many rows, one in so many: rarer terms make a model large, and no better with vectors
@@ -57,9 +57,9 @@ _Fold: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]  # numbers of the
 
 @dataclass(frozen=True)
 class LinearInputs:
-    """What N rows have: their terms, and the vectors of their texts, (N, D).
+    """What N rows have: their terms, and the vectors of their texts: (N, D), of pairs with what they share, (N, 4 x D).
 
-    texts: the same before they are centred, of the rows by which the usual ones are known.
+    texts: the vectors before they are centred, of the first NOVELTY_ROWS rows: (R, texts of a row x D).
     """
 
     terms: Terms
@@ -449,7 +449,7 @@ def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | No
     """
     from sklearn.covariance import LedoitWolf
 
-    rows = np.random.default_rng(0).permutation(len(vectors))[:ROWS_OF_USUAL].astype(np.int64)
+    rows = np.random.default_rng(0).permutation(len(vectors))[:NOVELTY_ROWS].astype(np.int64)
     if len(rows) < _FEWEST_OF_USUAL:
         return None
     sample = vectors[rows].astype(np.float64)

@@ -183,28 +183,31 @@ def _record(path: Path) -> _Record:
 
 
 def _other_versions(
-    folder: Path, versions: Mapping[str, str], accepted: Mapping[str, str], *, accept: bool
+    folder: Path, versions: Mapping[str, str], accepted_before: Mapping[str, str], *, accept: bool
 ) -> dict[str, str]:
-    """Installed versions that differ from those of the vocabulary. ModelError unless they are accepted."""
+    """Installed versions that differ from those of the vocabulary. ModelError unless they are accepted.
+
+    accepted_before: those that the tokenizer was saved with. accept: whether the caller accepts others.
+    """
     installed = Analyzer().versions
     differing = {
         name: installed.get(name, "absent") for name, version in versions.items() if installed.get(name) != version
     }
-    if not differing or differing == accepted:
+    if not differing or differing == accepted_before:
         return differing
     made_with, installed_with = (
         ", ".join(f"{name} {group[name]}" for name in differing) for group in (versions, differing)
     )
     if not accept:
-        ways = " ".join(f"{name}=={versions[name]}" for name in differing)
+        requirements = " ".join(f"{name}=={versions[name]}" for name in differing)
         raise ModelError(
             "{folder}: made with {made}, installed is {here}: its morphemes would differ (`korbert "
-            "tokenize {folder} --check` says how many); install {ways}, learn another vocabulary, or say "
+            "tokenize {folder} --check` says how many); install {requirements}, learn another vocabulary, or say "
             "{option}",
             folder=folder,
             made=made_with,
             here=installed_with,
-            ways=ways,
+            requirements=requirements,
             option=argument("accept_kiwi"),
         )
     _logger.warning("%s: made with %s, used with %s", folder, made_with, installed_with)

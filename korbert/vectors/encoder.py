@@ -37,7 +37,7 @@ def hidden_of(model: Any, batch: Batch, settings: VectorSettings) -> Tensor:
     if settings.reads_last(count):
         last: Tensor = model.encoder(**model_inputs(batch))
         return last
-    vectors = model.encoder.all_layers(**model_inputs(batch), only=settings.places(count))  # (K, B, T, D)
+    vectors = model.encoder.all_layers(**model_inputs(batch), only=settings.layer_indices(count))  # (K, B, T, D)
     if settings.mix == "concat":
         return torch.cat(list(vectors), dim=-1)
     mixed: Tensor = vectors.sum(dim=0) if settings.mix == "sum" else vectors.mean(dim=0)

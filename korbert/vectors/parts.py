@@ -36,7 +36,7 @@ class TextParts:
     def __len__(self) -> int:
         return len(self.names)
 
-    def places(self, word: str) -> "TextParts":
+    def occurrences(self, word: str) -> "TextParts":
         """Where a word stands: neighbouring parts that spell it, spaces aside, each time as one part.
 
         Of morphemes: 사랑 stands in 사랑해, not in 짝사랑; 신용 대출 in 신용대출; the stem 듣 in 들었다.
@@ -115,9 +115,11 @@ def vectors_of_pieces(
 def pieces_of_units(texts: Sequence[str], encoding: Encoding, unit: Unit) -> list[list[int]]:
     """The pieces of each unit of one or two texts, in text order. Each special token is a unit of its own.
 
-    eojeol: split by white space. morpheme: those of the tokenizer; for one of `transformers`, its words.
+    eojeol: split by white space, but those that one piece spans are one. morpheme: those of the tokenizer; for one of
+    `transformers`, its words.
     """
     later = [eojeols_after(text, []) for text in texts]  # by white space, torn words or not
+    eojeols = [(0, 0)] * len(texts)  # of each text: the number of the latest eojeol, and where its pieces end
     pieces: dict[object, list[int]] = {}
     for index, special in enumerate(encoding.special_tokens_mask):
         segment = encoding.token_type_ids[index]
@@ -125,6 +127,11 @@ def pieces_of_units(texts: Sequence[str], encoding: Encoding, unit: Unit) -> lis
         if not special and unit == "morpheme":
             key = (segment, encoding.morphemes[index])
         elif not special and unit == "eojeol":
-            key = (segment, bisect_right(later[segment], encoding.spans[index][0]))
+            start, end = encoding.spans[index]
+            eojeol, reached = eojeols[segment]
+            if start >= reached:
+                eojeol = bisect_right(later[segment], start)
+            eojeols[segment] = (eojeol, max(reached, end))
+            key = (segment, eojeol)
         pieces.setdefault(key, []).append(index)
     return list(pieces.values())

@@ -35,20 +35,20 @@ class VectorSettings(BaseModel, frozen=True, extra="forbid"):
                 "{name}: {said} (given: {first!r:.60})", name=name, said=first["msg"], first=first["input"]
             ) from None
 
-    def places(self, count: int) -> tuple[int, ...]:
-        """The layers counted from 0, in an encoder of `count`. SettingsError for one that it does not have."""
+    def layer_indices(self, num_layers: int) -> tuple[int, ...]:
+        """The layers counted from 0, in an encoder of `num_layers`. SettingsError for one that it does not have."""
         for layer in self.layer:
-            if not -count - 1 <= layer <= count:
+            if not -num_layers - 1 <= layer <= num_layers:
                 raise SettingsError(
                     "layer {layer}: take one from 0 (the embeddings) to {count}; -1 is the last one",
                     layer=layer,
-                    count=count,
+                    count=num_layers,
                 )
-        return tuple(layer % (count + 1) for layer in self.layer)
+        return tuple(layer % (num_layers + 1) for layer in self.layer)
 
-    def reads_last(self, count: int) -> bool:
-        """Whether the last layer is the only one read, in an encoder of `count`."""
-        return self.places(count) == (count,)
+    def reads_last(self, num_layers: int) -> bool:
+        """Whether the last layer is the only one read, in an encoder of `num_layers`."""
+        return self.layer_indices(num_layers) == (num_layers,)
 
 
 class VectorArgs(TypedDict, total=False):

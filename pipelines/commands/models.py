@@ -223,7 +223,7 @@ def _compare(
     """
     occurrences: list[Any] = []
     for place, text in inference.lines.texts(sentences.file, sentences.name, "auto"):
-        occurrences.append(loaded.parts(text, **settings).places(word))
+        occurrences.append(loaded.parts(text, **settings).occurrences(word))
         if text.strip() and not len(occurrences[-1]):
             say(
                 Message(
@@ -243,7 +243,7 @@ def _compare(
             most_places=_MOST_PLACES,
         )
     counted = Message("{sentences} sentences, {places} places", sentences=sum(map(bool, occurrences)), places=count)
-    layers = loaded.vector_settings(**settings).places(loaded.network.config.num_hidden_layers)
+    layers = loaded.vector_settings(**settings).layer_indices(loaded.network.config.num_hidden_layers)
     about = join_messages(
         (Path(loaded.name).name, counted, *(Message("layer {layer}", layer=layer) for layer in layers)), ", "
     )

@@ -1,4 +1,4 @@
-"""Commands that generate training data, fine-tune a model on the user's own task, and evaluate it."""
+"""Commands for the user's own task: training data, checks, fine-tuning, distillation, evaluation."""
 
 import dataclasses
 import json

@@ -32,7 +32,7 @@ from korbert.pipelines.experiments.explaining import rows_like_wrong_ones, stron
 from korbert.pipelines.experiments.linear_inputs import inputs_of, joined_inputs, targets_of
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
-from korbert.pipelines.experiments.task_rows import scored_lines
+from korbert.pipelines.experiments.task_rows import notes_on_scored_rows
 from korbert.system import JsonObject, track
 from korbert.tasks.files import TaskRow, TaskRows
 from korbert.tasks.finetuning import load_best
@@ -42,7 +42,7 @@ from korbert.tasks.kinds.texts import LinearExamples, TextKind
 from korbert.tasks.linear import (
     COLUMNS,
     EASY,
-    ROWS_OF_USUAL,
+    NOVELTY_ROWS,
     Column,
     FoldChoice,
     LinearInputs,
@@ -135,7 +135,7 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     task = _with_thresholds(ready.task, models[0].held_out)
     details = rungs.details(task, results[0].predictions, in_folds=in_folds)
     learned = Learned(results, model, task, folds, details)
-    rungs.ready.say(*scored_lines("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
+    rungs.ready.say(*notes_on_scored_rows("folds" if in_folds else rows.scored_on, len(folds or rows.scored)))
     if not compares:
         return learned
     encoder_task = ready.with_kind(rungs.task.model_copy(update={"rungs": ("encoder",)}))
@@ -433,12 +433,14 @@ class _Rungs:
         return scores.astype(np.float64)
 
     def vectors_of(self, model: LinearModel) -> NDArray[np.float32]:
-        """Returns the vectors, not centred, that a model gives to the texts of the first training rows, (N, D)."""
+        """Returns the vectors, not centred, that a model gives to the N texts of the first NOVELTY_ROWS training rows:
+        (N, D).
+        """
         train = self.inputs["train"]
         if model.encoder is not self.reader.encoder:  # a tuned one
             part = self.ready.parts["train"]
             assert isinstance(part.examples, LinearExamples)
-            first_rows = replace(part, rows=part.rows[:ROWS_OF_USUAL], examples=part.examples.first(ROWS_OF_USUAL))
+            first_rows = replace(part, rows=part.rows[:NOVELTY_ROWS], examples=part.examples.first(NOVELTY_ROWS))
             train = inputs_of(replace(self.ready, parts={"train": first_rows}), model, ["train"])["train"]
         assert train.texts is not None
         return train.texts.reshape(-1, len(self.reader.center))

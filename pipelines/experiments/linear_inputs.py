@@ -12,7 +12,7 @@ from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.system import track
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.texts import LinearExamples, TextKind, text_vectors
-from korbert.tasks.linear import ROWS_OF_USUAL, LinearInputs
+from korbert.tasks.linear import NOVELTY_ROWS, LinearInputs
 from korbert.tasks.terms import Terms
 
 
@@ -38,7 +38,7 @@ def inputs_of(
             reader.center.copy_(texts.view(len(texts) * reader.num_texts, -1).mean(dim=0))
         with torch.inference_mode():
             vectors = reader.row_vectors(texts.to(ready.device)).cpu().numpy()
-        inputs[part] = LinearInputs(examples.terms, vectors, texts[:ROWS_OF_USUAL].numpy() if part == "train" else None)
+        inputs[part] = LinearInputs(examples.terms, vectors, texts[:NOVELTY_ROWS].numpy() if part == "train" else None)
     return inputs
 
 

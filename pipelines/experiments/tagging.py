@@ -24,7 +24,7 @@ from korbert.modeling import CrfModel, Network
 from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
-from korbert.pipelines.experiments.task_rows import scored_lines
+from korbert.pipelines.experiments.task_rows import notes_on_scored_rows
 from korbert.system import JsonObject, track
 from korbert.tasks.finetuning import load_best
 from korbert.tasks.kinds.token_classification import TokenClassification
@@ -63,7 +63,7 @@ def learn_tagging(ready: PreparedTask) -> Learned:
     facts: JsonObject = {"name": "vectors", "seed": None}
     models = [*models, (start, facts)] if models else [(start, {**facts, "seed": ready.settings.seeds[0]})]
     results = [_result(ready, task, *model) for model in models]
-    ready.say(*scored_lines(ready.rows.scored_on, len(ready.rows.scored)))
+    ready.say(*notes_on_scored_rows(ready.rows.scored_on, len(ready.rows.scored)))
     return Learned(results, models[0][0], task)
 
 

@@ -70,7 +70,7 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         )
     splits_train = "valid" not in parts
     if not task.has_rungs:  # with rungs, the rows to score are known only after training
-        notes += scored_lines("test" if "test" in parts else "valid", len(parts.get("test") or valid))
+        notes += notes_on_scored_rows("test" if "test" in parts else "valid", len(parts.get("test") or valid))
     summary = tuple(line.map_texts(relative) for rows in parts.values() for line in rows.summary())
     test_and_warm_up = parts.get("test"), parts.get("warm_up")
     unlabelled = parts.get("unlabelled")
@@ -152,7 +152,7 @@ def check_columns(settings: TaskSection, train: File) -> None:
     choose_columns(roles, table.columns, settings.columns, table.place(str(train)), table.first)
 
 
-def scored_lines(scored_on: str, count: int) -> Iterator[Message]:
+def notes_on_scored_rows(scored_on: str, count: int) -> Iterator[Message]:
     """Yields what users should know about the scored rows. scored_on: as in Splits. count: number of these rows."""
     if scored_on == "valid":
         yield Message("there is no test file: the scores are those of the validation rows, which chose the epoch")

@@ -27,10 +27,11 @@ _EMBEDDER = "korbert-mini-embed"  # of all other kinds
 class SingleTask:
     """A task to train on its own, as a command or a caller asks for it.
 
-    output: the folder to write, which names the task; None: nothing is written. files: part -> path or address; empty for a known data set, which
-    `settings` names. settings: of the task's section. columns: role -> its columns. changes: as typed for --set,
-    without the section. rungs: of a task of labels, as in a recipe; (): all three, unless a setting is for ["encoder"]
-    alone. relative_to: the data folder, if the recipe is to name files in it relative to it.
+    output: the folder to write, which names the task; None: nothing is written. files: part -> path or address; empty
+    for a known data set, which `settings` names. settings: of the task's section. columns: role -> its columns.
+    changes: as typed for --set, without the section. rungs: of a task of labels, as in a recipe; (): all three, unless
+    a setting is for ["encoder"] alone. relative_to: the data folder, if the recipe is to name files in it relative to
+    it.
     """
 
     model: str | Path
@@ -50,7 +51,8 @@ class SingleTask:
         """
         teachers = self.settings.get("teachers", ())
         models = [self.model, *teachers]
-        folders = [folder for model in models for folder in (Path(model), model_folder(model))]  # a misspelt name raises
+        # model_folder raises for a misspelt name.
+        folders = [folder for model in models for folder in (Path(model), model_folder(model))]
         if self.output:
             check_outside(self.output, *folders)
         section: dict[str, Any] = {"init": self._named(self.model), **self.settings}

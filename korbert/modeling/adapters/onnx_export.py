@@ -47,7 +47,7 @@ TEXTS = (  # whose vectors and scores exports are compared by
 
 
 class _Graph:
-    """An ONNX graph under construction. Values are referred to by name. bits: of the matrix products, 8 or 32."""
+    """An ONNX graph under construction. Values are referred to by name. bits: of the matrix products, 7, 8 or 32."""
 
     def __init__(self, bits: int) -> None:
         self.onnx = package("onnx", "an encoder in ONNX")
@@ -114,11 +114,13 @@ class _Graph:
 def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -> bytes:
     """The encoder in eval mode as the bytes of an onnx.ModelProto. Same weights, same bytes.
 
-    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them.
+    Inputs are (B, T) int64: input_ids, attention_mask, and token_type_ids and boundaries if the encoder needs them
+    (token_type_ids also for an overlap embedding).
     The output `hidden` is (B, T, D) float32; vectors at padding positions are undefined.
     bits: 8 quantizes matrix products: weights now, with a scale per output, and inputs at run time, with one per piece.
     7 leaves a bit of the weights free, for processors without VNNI, on which sums of two products overflow 16 bits.
-    vectors_given: leaves the table of piece embeddings out; a further input `vectors`, (B, T, E) float32, has the rows.
+    vectors_given: an input `vectors`, (B, T, E) float32, stands for the table of piece embeddings and for input_ids,
+    which only an overlap embedding reads then.
     """
     config = encoder.config
     graph = _Graph(bits)
@@ -128,7 +130,7 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     kinds = {config.is_global(number) for number in range(config.num_hidden_layers)}
     views = {is_global: _view(graph, config, shape, positions, is_global) for is_global in sorted(kinds)}
     for number in range(config.num_hidden_layers):
-        layer: Any = encoder.layers[number // config.layers_share]
+        layer: Any = encoder.layers[number // config.layers_per_set]
         hidden = _layer(graph, config, layer, hidden, views[config.is_global(number)])
     hidden = graph.norm(hidden, encoder.final_norm)
     if encoder.piece_weight is not None:
@@ -150,14 +152,20 @@ def graph_of(encoder: Encoder, bits: int = 32, *, vectors_given: bool = False) -
     return bytes(model.SerializeToString())
 
 
-def _add_embeddings(graph: _Graph, parts: Embeddings, positions: str, vectors_given: bool) -> tuple[str, list[str]]:
+def _add_embeddings(
+    graph: _Graph, embeddings: Embeddings, positions: str, vectors_given: bool
+) -> tuple[str, list[str]]:
     """The embeddings of the pieces, (B, T, D), and the names of the integers that the encoder needs."""
-    hidden = "vectors" if vectors_given else graph.op("Gather", graph.constant(parts.token.weight), "input_ids")
-    tables = {"token_type_ids": parts.token_type, "boundaries": parts.boundary, positions: parts.position}
+    hidden = "vectors" if vectors_given else graph.op("Gather", graph.constant(embeddings.token.weight), "input_ids")
+    tables = {
+        "token_type_ids": embeddings.token_type,
+        "boundaries": embeddings.boundary,
+        positions: embeddings.position,
+    }
     for ids, table in tables.items():
         if table is not None:
             hidden = graph.op("Add", hidden, graph.op("Gather", graph.constant(table.weight), ids))
-    if parts.overlap is not None:
+    if embeddings.overlap is not None:
         # embeddings.occurs_in_both as 1.0 and 0.0, (B, T, 1): whether a piece is in both segments of its row.
         last_axis = graph.constant([2])
         middle_axis = graph.constant([1])
@@ -166,20 +174,20 @@ def _add_embeddings(graph: _Graph, parts: Embeddings, positions: str, vectors_gi
             for name in ("input_ids", "token_type_ids")
         )
         matches = graph.op("And", same_piece, graph.op("Not", same_segment))  # (B, T, T)
-        piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
-        matches = graph.op("And", matches, graph.op("Unsqueeze", piece, last_axis))
-        numbers = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
-        occurs_in_both = graph.op("ReduceMax", numbers, last_axis, keepdims=1)
-        hidden = graph.op("Add", hidden, graph.op("Mul", occurs_in_both, graph.constant(parts.overlap.weight)))
-    hidden = graph.product(graph.norm(hidden, parts.norm), parts.projection)
+        is_ordinary_piece = graph.op("GreaterOrEqual", "input_ids", graph.constant(FIRST_PIECE))
+        matches = graph.op("And", matches, graph.op("Unsqueeze", is_ordinary_piece, last_axis))
+        matches = graph.op("Cast", matches, to=graph.onnx.TensorProto.FLOAT)
+        occurs_in_both = graph.op("ReduceMax", matches, last_axis, keepdims=1)
+        hidden = graph.op("Add", hidden, graph.op("Mul", occurs_in_both, graph.constant(embeddings.overlap.weight)))
+    hidden = graph.product(graph.norm(hidden, embeddings.norm), embeddings.projection)
     candidates = {
         "attention_mask": True,
-        "input_ids": not vectors_given or parts.overlap is not None,
-        "token_type_ids": parts.token_type is not None,
-        "boundaries": parts.boundary is not None,
+        "input_ids": not vectors_given or embeddings.overlap is not None,
+        "token_type_ids": embeddings.token_type is not None,
+        "boundaries": embeddings.boundary is not None,
     }
     names = [name for name, is_needed in candidates.items() if is_needed]
-    if parts.overlap is not None and parts.token_type is None:
+    if embeddings.overlap is not None and embeddings.token_type is None:
         names.append("token_type_ids")
     return hidden, names
 

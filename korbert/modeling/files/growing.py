@@ -103,7 +103,7 @@ def check_encoder(config: EncoderConfig, folder: Path) -> None:
     free = _MAY_DIFFER | {name for name in ("overlap_embedding", "boundary_embedding") if not getattr(base, name)}
     if config.architecture == "modern":
         free.add("max_position_embeddings")
-        if config.layers_share == 1 and config.num_hidden_layers > base.num_hidden_layers:
+        if config.layers_per_set == 1 and config.num_hidden_layers > base.num_hidden_layers:
             free.add("num_hidden_layers")
     if config.embedding_size is base.embedding_size is None:
         free.add("embedding_size")

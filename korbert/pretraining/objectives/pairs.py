@@ -1,4 +1,4 @@
-"""Segments of a row: examples cut from documents; for half of the pairs a B from another document (nsp), or both
+"""Segments of a row: examples cut from documents; for a share of the pairs a B from another document (nsp), or both
 segments swapped (sop; Lan et al. 2020, 3.1).
 
 Neither the lengths of the segments nor their source nor the place of B in its document may reveal the label. So a
@@ -28,9 +28,10 @@ _PLACES_A_TRY = 32  # one in twenty to thirty random sentences begins a span tha
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The segments of R rows, all int64. starts: (R, 2) places in Shards. lengths: (R, 2) pieces, of the second 0 if
-    the example is one sentence, or from a source without pairs. labels: (R,) IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED,
-    or NO_LABEL.
+    """The segments of R rows, all int64.
+
+    starts: (R, 2) places in Shards. lengths: (R, 2) pieces, of the second 0 if the example is one segment. labels: (R,)
+    IS_NEXT or NOT_NEXT, IN_ORDER or SWAPPED, or NO_LABEL.
     """
 
     starts: NDArray[np.int64]
@@ -95,8 +96,8 @@ class Pairs:
         self._settings = settings
         self.starts, self._ends = cut_into_examples(shards, room)
         self.lengths = self._ends - self.starts
-        self._inner = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
-        self._runs = shards.runs(self._inner)
+        self._inner_starts = shards.sentences[~np.isin(shards.sentences, shards.edges, assume_unique=True)]
+        self._runs = shards.runs(self._inner_starts)
         # A bit for each place up to `room` after the last: whether a sentence begins there. Place p is bit p % 8 of
         # byte p // 8. A lookup of one bit; a binary search would miss the cache some 20 times.
         places = shards.sentences
@@ -119,7 +120,7 @@ class Pairs:
 
     def draw(self, examples: NDArray[np.int64], draws: Draws, *, swapping: bool = False) -> Segments:
         """The examples, (R,), cut between two of their sentences into A and B; B is replaced with the chance
-        share_random.
+        share_random. An example of one sentence, or from a source without pairs, stays one segment without a label.
 
         swapping: instead, A and B change places half of the time.
         """
@@ -158,8 +159,8 @@ class Pairs:
         foreign = np.full(len(documents), -1)
         for attempt in range(self._settings.tries):
             counts = np.full(len(pending), _PLACES_A_TRY)
-            points = draws.rows(pending).uniform("foreign", counts, skip=attempt * _PLACES_A_TRY)
-            begins = self._inner_sentences(documents[pending], points.reshape(-1, _PLACES_A_TRY))
+            fractions = draws.rows(pending).uniform("foreign", counts, skip=attempt * _PLACES_A_TRY)
+            begins = self._inner_sentences(documents[pending], fractions.reshape(-1, _PLACES_A_TRY))
             ends = begins + lengths[pending, None]
             rows, columns = (self._sentence_start_bits[ends >> 3] >> (ends & 7) & 1).nonzero()
             begins = begins[rows, columns]
@@ -173,17 +174,17 @@ class Pairs:
                 break
         return foreign
 
-    def _inner_sentences(self, documents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _inner_sentences(self, documents: NDArray[np.int64], fractions: NDArray[np.float64]) -> NDArray[np.int64]:
         """Picks sentences that do not open a document: (R, K) their places, in the source of each row's document.
 
-        points: (R, K) in [0, 1), the position of each among the sentences of the source.
+        fractions: (R, K) in [0, 1), the position of each of K candidates among the sentences of the source.
         """
         sources = self._shards.sources[documents]
-        places = np.empty(points.shape, dtype=np.int64)
+        places = np.empty(fractions.shape, dtype=np.int64)
         for source in np.unique(sources).tolist():
             of_source = sources == source
-            firsts, ranks = self._runs[source]
-            rank = (points[of_source] * ranks[-1]).astype(np.int64)
-            run = ranks.searchsorted(rank, side="right") - 1
-            places[of_source] = self._inner[firsts[run] + rank - ranks[run]]
+            firsts, run_ranks = self._runs[source]
+            rank = (fractions[of_source] * run_ranks[-1]).astype(np.int64)
+            run = run_ranks.searchsorted(rank, side="right") - 1
+            places[of_source] = self._inner_starts[firsts[run] + rank - run_ranks[run]]
         return places

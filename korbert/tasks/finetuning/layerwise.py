@@ -28,7 +28,7 @@ def keep_layers(model: Network, layers: int) -> None:
             "num_hidden_layers {layers}: an encoder of transformers keeps its layers: leave num_hidden_layers out",
             layers=layers,
         )
-    if encoder.config.layers_share > 1:
+    if encoder.config.layers_per_set > 1:
         raise SettingsError(
             "num_hidden_layers {layers}: {reason}: leave num_hidden_layers out", layers=layers, reason=_SHARED
         )

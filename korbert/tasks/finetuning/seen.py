@@ -19,46 +19,49 @@ from korbert.training import Examples
 
 
 class SeenEmbedding(nn.Module):
-    """An embedding of V pieces, of which U are trained (`weight`) and the rest is frozen. Maps ids to (..., E)."""
+    """An embedding of V pieces, of which U are trained (`weight`) and the rest is frozen. Maps ids to (..., E).
 
-    others: Tensor
-    places: Tensor
+    In training, the ids have to be among the U: another one is an IndexError, on a GPU a failed assertion.
+    """
+
+    initial: Tensor
+    row_of_id: Tensor
     seen: Tensor
 
     def __init__(self, whole: nn.Embedding, seen: Tensor) -> None:
         super().__init__()
         vectors = whole.weight.detach()
         seen = seen.to(vectors.device)
-        places = torch.full((len(vectors),), -1, device=vectors.device)
-        places[seen] = torch.arange(len(seen), device=vectors.device)
+        row_of_id = torch.full((len(vectors),), -1, device=vectors.device)
+        row_of_id[seen] = torch.arange(len(seen), device=vectors.device)
         self.weight = nn.Parameter(vectors[seen])
-        self.register_buffer("others", vectors.clone(), persistent=False)  # (V, E), read for frozen pieces
-        self.register_buffer("places", places, persistent=False)  # (V,), rows of `weight`; -1 for frozen pieces
+        self.register_buffer("initial", vectors.clone(), persistent=False)  # (V, E), read for frozen pieces
+        self.register_buffer("row_of_id", row_of_id, persistent=False)  # (V,), rows of `weight`; -1 for frozen pieces
         self.register_buffer("seen", seen, persistent=False)  # (U,)
         # State dicts hold the full embedding, so that a model has one format inside and outside only_seen_embeddings.
         self.register_state_dict_post_hook(_save_whole)  # type: ignore[no-untyped-call]
         self.register_load_state_dict_pre_hook(_load_whole)  # type: ignore[no-untyped-call]
 
     def forward(self, ids: Tensor) -> Tensor:
-        places = self.places[ids]
+        rows = self.row_of_id[ids]
         if self.training:
-            return F.embedding(places, self.weight)
-        trained_vectors = F.embedding(places.clamp(min=0), self.weight)
-        return torch.where((places < 0)[..., None], F.embedding(ids, self.others), trained_vectors)
+            return F.embedding(rows, self.weight)
+        trained_vectors = F.embedding(rows.clamp(min=0), self.weight)
+        return torch.where((rows < 0)[..., None], F.embedding(ids, self.initial), trained_vectors)
 
     @torch.no_grad()
-    def whole(self) -> Tensor:
+    def full_weight(self) -> Tensor:
         """All vectors, (V, E)."""
-        return self.others.index_copy(0, self.seen, self.weight)
+        return self.initial.index_copy(0, self.seen, self.weight)
 
 
 def _save_whole(module: SeenEmbedding, state_dict: dict[str, Tensor], prefix: str, metadata: object) -> None:
-    state_dict[f"{prefix}weight"] = module.whole()
+    state_dict[f"{prefix}weight"] = module.full_weight()
 
 
 def _load_whole(module: SeenEmbedding, state_dict: dict[str, Tensor], prefix: str, *rest: object) -> None:
-    module.others.copy_(state_dict[f"{prefix}weight"])
-    state_dict[f"{prefix}weight"] = module.others[module.seen]
+    module.initial.copy_(state_dict[f"{prefix}weight"])
+    state_dict[f"{prefix}weight"] = module.initial[module.seen]
 
 
 @contextmanager
@@ -77,5 +80,5 @@ def only_seen_embeddings(model: Any, examples: Examples) -> Iterator[None]:
     try:
         yield
     finally:
-        weight: Tensor = embeddings.token.whole()  # type: ignore[operator]
+        weight: Tensor = embeddings.token.full_weight()  # type: ignore[operator]
         embeddings.token = nn.Embedding.from_pretrained(weight, freeze=False)  # type: ignore[no-untyped-call]

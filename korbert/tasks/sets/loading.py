@@ -33,16 +33,16 @@ class KnownParts:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundFiles:
     """Files of a set in one folder: part -> its files that exist; parts without any are left out."""
 
     files: Files
     folder: Path
-    there: Mapping[SplitName, tuple[Path, ...]]
+    paths: Mapping[SplitName, tuple[Path, ...]]
 
     def absent(self, part: SplitName) -> str:
         """Names of a part's missing files, for messages; empty if there are none."""
-        names = {path.name for path in self.there.get(part, ())}
+        names = {path.name for path in self.paths.get(part, ())}
         return " and ".join(name for name in self.files.parts.get(part, ()) if name not in names)
 
 
@@ -53,29 +53,29 @@ def load(name: str, data: Path) -> KnownParts:
     `read_rows` refuses. Unusable records are counted in `dropped` of their part, or in that of train if it was split.
     """
     known = known_set(name)
-    source = _find_files(known, data)
-    files = source.files
+    found = _find_files(known, data)
+    files = found.files
     roles = [_role(role, names, files.labels) for role, names in files.columns.items()]
     rows = {
-        part: read_rows(paths, roles, form=files.form, columns=files.columns) for part, paths in source.there.items()
+        part: read_rows(paths, roles, form=files.form, columns=files.columns) for part, paths in found.paths.items()
     }
     notes = [Message(files.note)] if files.note else []
-    for part in source.there:
-        if absent := source.absent(part):
+    for part in found.paths:
+        if absent := found.absent(part):
             notes.append(
                 Message("{part} is without {files}: not comparable with published scores", part=part, files=absent)
             )
     if "train" not in rows:
-        return _cut(known, source, rows, notes)
+        return _cut(known, found, rows, notes)
     if "test" in rows:
-        if absent := source.absent("valid"):
+        if absent := found.absent("valid"):
             notes.append(Message("without {files}, choices are made on a share of train", files=absent))
         return KnownParts(rows["train"], rows.get("valid"), rows["test"], tuple(notes), files.labels)
     dev = " and ".join(files.parts["valid"])
     note = Message(
         "no labelled test set is published: {dev} is the test set, choices are made on a share of train", dev=dev
     )
-    if absent := source.absent("test"):
+    if absent := found.absent("test"):
         note = Message(
             "without {files}, {dev} is the test set: not comparable with published scores", files=absent, dev=dev
         )
@@ -87,7 +87,7 @@ def files_at_hand(known: KnownSet, data: Path) -> dict[SplitName, tuple[Path, ..
 
     CorpusError if there is no such folder, or too little in it for `load`.
     """
-    return dict(_find_files(known, data).there)
+    return dict(_find_files(known, data).paths)
 
 
 def part_of(row: TaskRow) -> SplitName:
@@ -99,7 +99,9 @@ def part_of(row: TaskRow) -> SplitName:
     return parts[hash_bucket(" ".join(row.get("tokens") or ()) or row.get("text") or row["context"])]
 
 
-def _cut(known: KnownSet, source: _Found, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]) -> KnownParts:
+def _cut(
+    known: KnownSet, found: _FoundFiles, rows: Mapping[SplitName, TaskRows], notes: Sequence[Message]
+) -> KnownParts:
     """Splits the dev set into train and valid, and test if there is none."""
     dev = rows["valid"]
     test = rows.get("test")
@@ -109,19 +111,19 @@ def _cut(known: KnownSet, source: _Found, rows: Mapping[SplitName, TaskRows], no
         indices_of["train" if test is not None and part == "test" else part].append(index)
     new_parts = {part: subset(dev, indices) for part, indices in indices_of.items() if part != "test" or test is None}
     sizes = ", ".join(f"{len(rows):,} {part}" for part, rows in new_parts.items())
-    names = " and ".join(source.files.parts["valid"])
+    names = " and ".join(found.files.parts["valid"])
     if not all(map(len, new_parts.values())):
         raise CorpusError(
             "{file}: {rows} rows are too few to be cut ({sizes}): {remedy}",
-            file=source.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
+            file=found.folder / names, rows=len(dev), sizes=sizes, remedy=_remedy(known),
         )  # fmt: skip
     new_parts["train"].dropped = dev.dropped  # once, for all parts
     note = Message(
         "without {files}, {dev} is cut by hash ({sizes}): not comparable with published scores",
-        files=source.absent("train"), dev=names, sizes=sizes,
+        files=found.absent("train"), dev=names, sizes=sizes,
     )  # fmt: skip
     parts = {**rows, **new_parts}
-    return KnownParts(parts["train"], parts["valid"], parts["test"], (*notes, note), source.files.labels)
+    return KnownParts(parts["train"], parts["valid"], parts["test"], (*notes, note), found.files.labels)
 
 
 def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Role:
@@ -132,7 +134,7 @@ def _role(name: str, columns: str | list[str], labels: Mapping[str, str]) -> Rol
     return rename_labels(role, labels, strict=True) if name == "label" else role
 
 
-def _find_files(known: KnownSet, data: Path) -> _Found:
+def _find_files(known: KnownSet, data: Path) -> _FoundFiles:
     """The existing files of a set: prefers a training part, then the most files, then the first candidate.
 
     CorpusError if they are too few for `load`.
@@ -147,23 +149,25 @@ def _find_files(known: KnownSet, data: Path) -> _Found:
         parts = [usual.split("/") for usual in files.folders]
         inner = ["/".join(levels[first:]) for levels in parts for first in range(len(levels))]
         for folder in (*(data / above / name for name in inner for above in ("tasks", "")), data):
-            there = {
+            paths = {
                 part: tuple(path for name in names if (path := folder / name).is_file())
                 for part, names in files.parts.items()
             }
-            candidates.append(_Found(files, folder, {part: paths for part, paths in there.items() if paths}))
-    source = max(candidates, key=lambda source: ("train" in source.there, sum(map(len, source.there.values()))))
-    if "valid" not in source.there and not {"train", "test"} <= source.there.keys():
-        names = [f"{absent} ({part})" for part in PARTS if (absent := source.absent(part))]
-        where: object = source.folder
-        if not source.there:
-            folders = ", ".join(source.files.folders)
+            candidates.append(
+                _FoundFiles(files, folder, {part: existing for part, existing in paths.items() if existing})
+            )
+    found = max(candidates, key=lambda files: ("train" in files.paths, sum(map(len, files.paths.values()))))
+    if "valid" not in found.paths and not {"train", "test"} <= found.paths.keys():
+        names = [f"{absent} ({part})" for part in PARTS if (absent := found.absent(part))]
+        where: object = found.folder
+        if not found.paths:
+            folders = ", ".join(found.files.folders)
             where = Message("{folder} and its folders {folders}", folder=str(data), folders=folders)
         raise CorpusError(
             "{known}: no {names} in {folder}: {remedy}",
             known=known.name, names=", ".join(names), folder=where, remedy=_remedy(known),
         )  # fmt: skip
-    return source
+    return found
 
 
 def _remedy(known: KnownSet) -> Message:

@@ -17,8 +17,8 @@ def test_defaults_are_those_of_the_architecture():
     values = modern.model_dump()
     none = {"hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0, "type_vocab_size": 0}
     assert values == values | none | {"architecture": "modern", "layer_norm_eps": 1e-5}
-    assert modern.layers_share == 1
-    assert EncoderConfig(**SIZES, layer_groups=2).layers_share == 2
+    assert modern.layers_per_set == 1
+    assert EncoderConfig(**SIZES, layer_groups=2).layers_per_set == 2
     values = EncoderConfig(**SIZES, architecture="bert", hidden_dropout_prob=0.0).model_dump()
     assert values == values | dropout | {"hidden_dropout_prob": 0}
     # The first layer and every third are global, and all of the original architecture.

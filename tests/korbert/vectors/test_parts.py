@@ -45,18 +45,19 @@ def test_the_parts_of_a_text(encoder):
     ("👍", "좋아요 👍", [(4, 5)]),
 ])  # fmt: skip
 def test_the_places_of_a_word(encoder, word, text, spans):
-    assert encoder.parts(text).places(word).spans == spans
+    assert encoder.parts(text).occurrences(word).spans == spans
 
 
 def test_the_vector_of_several_morphemes_is_their_mean(encoder):
     parts = encoder.parts("신용대출과 신용 대출")
     means = [parts.vectors[:2].mean(axis=0), parts.vectors[3:5].mean(axis=0)]
-    np.testing.assert_allclose(parts.places("신용대출").vectors, means, atol=1e-6)
+    np.testing.assert_allclose(parts.occurrences("신용대출").vectors, means, atol=1e-6)
 
 
 @given(texts=st.lists(st.text(alphabet="가나다 .\n한글a👍", max_size=40), max_size=5))
 @example(texts=["가 가"])
 @example(texts=["가 글"])
+@example(texts=["나 가"])  # 나가 and 아, which ends where it ends
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_eojeols_are_those_of_the_text(encoder, texts):
     for text, found in zip(texts, encoder.parts(texts, "eojeol"), strict=True):
