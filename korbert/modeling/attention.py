@@ -77,9 +77,9 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
         query, key, value = qkv.unbind(1)
         side = -1 if radius is None else radius
         layout = (rows.starts, rows.starts, rows.longest, rows.longest)  # of queries, of keys
-        mixed = varlen_attn(query, key, value, *layout, window_size=(side, side))
-        assert isinstance(mixed, Tensor)
-        return mixed
+        attended = varlen_attn(query, key, value, *layout, window_size=(side, side))
+        assert isinstance(attended, Tensor)
+        return attended
     dtype = qkv.dtype
     if qkv.device.type == "cpu":
         qkv = qkv.float()  # the bf16 backward pass takes 2.4 times as long on CPU
@@ -88,8 +88,8 @@ def attend(qkv: Tensor, rows: Rows, radius: int | None = None, dropout: float = 
         qkv = qkv.new_zeros(rows.num_slots, *qkv.shape[1:]).index_copy(0, slots, qkv)
     parts = torch.split(qkv, [block.rows * block.length for block in rows.blocks])
     blocks = zip(parts, rows.blocks, strict=True)
-    mixed = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
-    return select_rows(mixed, slots).to(dtype)
+    attended = torch.cat([_in_block(part, block, radius, dropout) for part, block in blocks])
+    return select_rows(attended, slots).to(dtype)
 
 
 def select_rows(values: Tensor, positions: Tensor | None) -> Tensor:
@@ -128,14 +128,14 @@ def _in_block(qkv: Tensor, block: Block, radius: int | None, dropout: float) -> 
             scores = torch.bmm(query * size**-0.5, key.transpose(1, 2))  # (B x H, T, T)
             if mask is not None:  # unseen by autograd, as the softmax gives masked scores a gradient of 0
                 scores.detach().view(block.rows, heads, *scores.shape[1:]).masked_fill_(~mask, float("-inf"))
-            mixed = torch.bmm(scores.softmax(dim=-1), value)  # (B x H, T, D/H)
-        return mixed.view(block.rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
+            attended = torch.bmm(scores.softmax(dim=-1), value)  # (B x H, T, D/H)
+        return attended.view(block.rows, heads, -1, size).transpose(1, 2).reshape(-1, heads, size)
     query, key, value = states
     if windowed and radius is not None:
-        mixed = _attend_windows(query, key, value, block, radius, dropout)
+        attended = _attend_windows(query, key, value, block, radius, dropout)
     else:
-        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
-    return mixed.transpose(1, 2).reshape(-1, heads, size)
+        attended = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+    return attended.transpose(1, 2).reshape(-1, heads, size)
 
 
 def _mask(block: Block, radius: int | None, device: torch.device) -> Tensor | None:
@@ -173,8 +173,10 @@ def _attend_windows(query: Tensor, key: Tensor, value: Tensor, block: Block, rad
     mask = ((distance <= radius) & in_row) | (distance == 0)  # (B or 1, windows, radius, 3 radius)
     mask = mask.expand(batch, -1, -1, -1).flatten(0, 1)[:, None]
     states = cut(query, 0), cut(key, 1), cut(value, 1)
-    mixed = F.scaled_dot_product_attention(*states, attn_mask=mask, dropout_p=dropout)  # (B x windows, H, radius, D/H)
-    return mixed.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)[:, :, :length]
+    attended = F.scaled_dot_product_attention(
+        *states, attn_mask=mask, dropout_p=dropout
+    )  # (B x windows, H, radius, D/H)
+    return attended.view(batch, windows, heads, radius, size).transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
 class SelfAttention(nn.Module):

@@ -18,7 +18,7 @@ _RECOMPILE_LIMIT = 64  # variants by class, width, training or evaluation; PyTor
 
 
 class Layer(nn.Module):
-    """A layer in two parts that can be compiled, before attention (`enter`) and after it (`leave`).
+    """A layer in two parts that can be compiled: what comes before attention, and what comes after it.
 
     compiled: whether both parts are compiled, by torch.compile with dynamic shapes.
     """
@@ -26,35 +26,35 @@ class Layer(nn.Module):
     attention: SelfAttention
     compiled = False
 
-    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+    def before_attention(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
         """Queries, keys and values: (N, D) -> (N, 3, H, D/H)."""
         raise NotImplementedError
 
-    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """The output of the layer, (W, D). hidden: its input, (W, D). mixed: attention's, (W, H, D/H)."""
+    def after_attention(self, hidden: Tensor, attended: Tensor) -> Tensor:
+        """The output of the layer, (W, D). hidden: its input, (W, D). attended: attention's, (W, H, D/H)."""
         raise NotImplementedError
 
     def forward(self, hidden: Tensor, rows: Rows, view: View, wanted: Tensor | None = None) -> Tensor:
         """hidden: (N, D). Returns (N, D), or (W, D) with `wanted` (see Encoder.forward_flat)."""
-        enter, leave = _compiled_steps() if self.compiled else (_enter, _leave)
+        before, after = _compiled_steps() if self.compiled else (_before, _after)
         dropout = self.attention.dropout if self.training else 0.0
-        mixed = attend(enter(self, hidden, view.rotation), rows, view.radius, dropout)
-        return leave(self, select_rows(hidden, wanted), select_rows(mixed, wanted))
+        attended = attend(before(self, hidden, view.rotation), rows, view.radius, dropout)
+        return after(self, select_rows(hidden, wanted), select_rows(attended, wanted))
 
 
-def _enter(layer: Layer, hidden: Tensor, rotation: Rotation | None) -> Tensor:
-    return layer.enter(hidden, rotation)
+def _before(layer: Layer, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+    return layer.before_attention(hidden, rotation)
 
 
-def _leave(layer: Layer, hidden: Tensor, mixed: Tensor) -> Tensor:
-    return layer.leave(hidden, mixed)
+def _after(layer: Layer, hidden: Tensor, attended: Tensor) -> Tensor:
+    return layer.after_attention(hidden, attended)
 
 
 @functools.cache
 def _compiled_steps() -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
     """Compiled once for all layers of a class: weights are inputs."""
     torch._dynamo.config.recompile_limit = max(_RECOMPILE_LIMIT, torch._dynamo.config.recompile_limit)
-    return torch.compile(_enter, dynamic=True), torch.compile(_leave, dynamic=True)
+    return torch.compile(_before, dynamic=True), torch.compile(_after, dynamic=True)
 
 
 class BertLayer(Layer):
@@ -70,11 +70,11 @@ class BertLayer(Layer):
         self.feed_forward_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+    def before_attention(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
         return self.attention.project(hidden, rotation)
 
-    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        hidden = self.attention_norm(hidden + self.dropout(self.attention.output(mixed.flatten(1))))
+    def after_attention(self, hidden: Tensor, attended: Tensor) -> Tensor:
+        hidden = self.attention_norm(hidden + self.dropout(self.attention.output(attended.flatten(1))))
         return self.feed_forward_norm(hidden + self.dropout(self.down(F.gelu(self.up(hidden)))))
 
 
@@ -95,11 +95,11 @@ class ModernLayer(Layer):
         self.attention_dropout = nn.Dropout(config.attention_probs_dropout_prob)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def enter(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
+    def before_attention(self, hidden: Tensor, rotation: Rotation | None) -> Tensor:
         return self.attention.project(self.attention_norm(hidden), rotation)
 
-    def leave(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        hidden = hidden + self.attention_dropout(self.attention.output(mixed.flatten(1)))
+    def after_attention(self, hidden: Tensor, attended: Tensor) -> Tensor:
+        hidden = hidden + self.attention_dropout(self.attention.output(attended.flatten(1)))
         return hidden + self.down(self.dropout(_gated(self.up(self.feed_forward_norm(hidden)))))
 
 

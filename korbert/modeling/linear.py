@@ -170,18 +170,20 @@ class LinearModel(AnyModel):
 
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None,
-        boundaries: Tensor | None = None, *, lengths: Sequence[int] = (), texts: Tensor,
+        boundaries: Tensor | None = None, *, lengths: Sequence[int] = (), text_numbers: Tensor,
         terms: Tensor, counts: Tensor, rows: Tensor, with_percentiles: bool = False,
     ) -> Tensor:  # fmt: skip
         """Scores, (B, num_outputs). with_percentiles: appends a column of `percentiles` if the model reads vectors.
 
-        input_ids, attention_mask, boundaries: (W, T), the windows of all texts. texts: (W,) the text of each window,
-        as row x num_texts + the number of the text in its row. terms, counts, rows: (n,), the terms of all rows, row
-        by row, how often each occurs in its row, and the row.
+        input_ids, attention_mask, boundaries: (W, T), the windows of all texts. text_numbers: (W,) of each window, the
+        number of its row x num_texts + that of its text in the row. terms, counts, rows: (n,), the terms of all rows,
+        row by row, how often each occurs in its row, and the row.
         """
-        text_vectors = self.text_vectors(input_ids, attention_mask, boundaries, texts) if self.reads_vectors else None
+        text_vectors = (
+            self.text_vectors(input_ids, attention_mask, boundaries, text_numbers) if self.reads_vectors else None
+        )
         vectors = None if text_vectors is None else self.row_vectors(text_vectors)
-        scores = self.scores(int(texts.max()) // self.num_texts + 1, vectors, terms, counts, rows)
+        scores = self.scores(int(text_numbers.max()) // self.num_texts + 1, vectors, terms, counts, rows)
         if text_vectors is None or not with_percentiles:
             return scores
         return torch.cat([scores, self.percentiles(text_vectors)[:, None]], dim=1)
@@ -192,7 +194,7 @@ class LinearModel(AnyModel):
         return scores + (self.vectors.bias if vectors is None else self.vectors(vectors))
 
     def text_vectors(
-        self, input_ids: Tensor, attention_mask: Tensor, boundaries: Tensor | None, texts: Tensor
+        self, input_ids: Tensor, attention_mask: Tensor, boundaries: Tensor | None, text_numbers: Tensor
     ) -> Tensor:
         """The vectors of the texts of rows, side by side, before they are centred: (B, num_texts x D)."""
         pooled = []
@@ -203,7 +205,7 @@ class LinearModel(AnyModel):
             hidden = self.encoder(input_ids[part], mask, None, None if boundaries is None else boundaries[part])
             pooled.append(hidden[:, 0] if self.pooling == "first" else mean_pooling(hidden, mask))
         windows = F.normalize(torch.cat(pooled).float(), dim=-1)
-        sums = windows.new_zeros(int(texts.max()) + 1, windows.shape[1]).index_add(0, texts, windows)
+        sums = windows.new_zeros(int(text_numbers.max()) + 1, windows.shape[1]).index_add(0, text_numbers, windows)
         return F.normalize(sums, dim=-1).view(-1, self.num_texts * windows.shape[1])
 
     def row_vectors(self, texts: Tensor) -> Tensor:

@@ -113,7 +113,7 @@ def _of_pieces(model: LinearModel, batch: Batch, passages: Sequence[Passage]) ->
         return [np.zeros((len(passage.ids), model.num_outputs)) for passage in passages]
     scores = piece_scores(model, batch, len(passages)).double().cpu().numpy()
     sizes = batch["attention_mask"].sum(dim=1).tolist()
-    texts_of_rows = batch["texts"].tolist()
+    texts_of_rows = batch["text_numbers"].tolist()
     added = []
     for text, passage in enumerate(passages):
         inner = [
@@ -136,7 +136,7 @@ def piece_scores(model: LinearModel, batch: Batch, num_texts: int) -> Tensor:
             option=argument("why"),
         )
     mask = batch["attention_mask"]
-    text_of_row = batch["texts"]
+    text_of_row = batch["text_numbers"]
     hidden = model.encoder(batch["input_ids"], mask, None, batch["boundaries"]).float() * mask[..., None]
     sizes = mask.sum(dim=1)
     means = hidden.sum(dim=1) / sizes[:, None]

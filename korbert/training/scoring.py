@@ -40,7 +40,7 @@ def model_inputs(batch: Batch) -> dict[str, Any]:
         "token_type_ids",
         "boundaries",
         "lengths",
-        "texts",
+        "text_numbers",
         "terms",
         "counts",
         "rows",

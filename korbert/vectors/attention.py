@@ -83,7 +83,7 @@ def attention(model: Network, tokenizer: AnyTokenizer, text: str, pair: str | No
         else:
             layers = []  # weights (H, T, T), queries and keys (H, T, D/H) of each
             for layer, hidden, view in _layer_inputs(model.encoder, ids, segments, boundaries):
-                query, key = layer.enter(hidden, view.rotation).transpose(0, 2)[:, :2].unbind(1)
+                query, key = layer.before_attention(hidden, view.rotation).transpose(0, 2)[:, :2].unbind(1)
                 scores = query @ key.transpose(1, 2) * layer.attention.head_size**-0.5
                 if view.radius is not None:
                     positions = torch.arange(len(hidden), device=hidden.device)

@@ -83,15 +83,15 @@ class _HeldOut:
 
 
 @dataclass(frozen=True)
-class _Fitted:
-    """A way to make a model.
+class _Candidate:
+    """A way to make a model, and how good the model is.
 
-    facts: as in ModelResult. of: names of parts -> the model that has learned them. scores: (that model, name of a
+    facts: as in ModelResult. fit_on: names of parts -> the model that has learned them. scores: (that model, name of a
     part) -> its outputs for the rows, (N, C). held_out: rows that it did not learn, to choose thresholds on.
     """
 
     facts: JsonObject
-    of: Callable[[Sequence[str]], LinearModel]
+    fit_on: Callable[[Sequence[str]], LinearModel]
     scores: Callable[[LinearModel, str], _Scores]
     held_out: _HeldOut
 
@@ -120,16 +120,16 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
     baselines = [linear] if tuned else []
     if ready.settings.baselines:
         baselines += rungs.columns()
-    models, baselines = ([rungs.balanced(fitted) for fitted in group] for group in (models, baselines))
+    models, baselines = ([rungs.balanced(candidate) for candidate in group] for group in (models, baselines))
     rows = ready.rows
     compares = tunes and rungs.task.reads_pairs
     held_out_by_time = "time" in ready.settings.columns
     in_folds = rows.splits_train and not (
         rows.test or tuned or compares or ready.settings.unseen or held_out_by_time
     )  # fmt: skip
-    results = [_result(ready, fitted, in_folds=in_folds) for fitted in [*models, *baselines]]
+    results = [_result(ready, candidate, in_folds=in_folds) for candidate in [*models, *baselines]]
     folds = TaskRows([*linear.held_out.rows, *rows.valid]) if in_folds else None
-    model = models[0].of(_LEARNED)
+    model = models[0].fit_on(_LEARNED)
     if isinstance(ready.task, Classification) and model.reads_vectors and (usual := usual_of(rungs.vectors_of(model))):
         model.set_usual(*usual)
     task = _with_thresholds(ready.task, models[0].held_out)
@@ -143,13 +143,13 @@ def learn_linear(ready: PreparedTask, learn_encoder: Callable[[PreparedTask], Le
 
 
 def _better_of(
-    rungs: "_Rungs", linear: _Fitted, learned: Learned, encoder: Learned, valid: Prepared
+    rungs: "_Rungs", linear: _Candidate, learned: Learned, encoder: Learned, valid: Prepared
 ) -> Learned:  # fmt: skip
     """Returns the encoder if its validation loss is lower by more than two standard errors, else the linear model.
 
     valid: the validation rows as examples of the encoder.
     """
-    before = rungs.validated(rungs.scores_of_inputs(linear.of(["train"]), "valid"))
+    before = rungs.validated(rungs.scores_of_inputs(linear.fit_on(["train"]), "valid"))
     assert isinstance(encoder.task, TextKind)
     predictions = encoder.task.predict(encoder.model, valid, device=rungs.ready.device)
     after = rungs.validated(encoder.task.outputs_of(predictions) - rungs.shift)
@@ -164,15 +164,15 @@ def _better_of(
     return learned
 
 
-def _result(ready: PreparedTask, fitted: _Fitted, *, in_folds: bool) -> ModelResult:
+def _result(ready: PreparedTask, candidate: _Candidate, *, in_folds: bool) -> ModelResult:
     """Chooses thresholds, and predicts the rows to score. in_folds: also score the rows of the folds."""
-    task = _with_thresholds(ready.task, fitted.held_out)
-    model = fitted.of(_LEARNED if ready.rows.test else ["train"])
-    scores = fitted.scores(model, "test" if ready.rows.test else "valid")
-    held_out = fitted.held_out
+    task = _with_thresholds(ready.task, candidate.held_out)
+    model = candidate.fit_on(_LEARNED if ready.rows.test else ["train"])
+    scores = candidate.scores(model, "test" if ready.rows.test else "valid")
+    held_out = candidate.held_out
     metric = task.metrics[0]
     score = task.scores(held_out.rows, task.predictions_of(held_out.scores))[metric]
-    facts = {**fitted.facts, f"validation_{metric}": score}
+    facts = {**candidate.facts, f"validation_{metric}": score}
     if in_folds:
         scores = np.concatenate([held_out.scores, scores])
     return ModelResult(facts, task.predictions_of(scores), ready.output)
@@ -228,7 +228,7 @@ class _Rungs:
         rungs.ready.say(*_choice_lines(choice, list(starts)))
         return rungs
 
-    def linear(self) -> _Fitted:
+    def linear(self) -> _Candidate:
         """Returns the way to make the model that the folds chose.
 
         For labels, each column is calibrated; if both are used, their sum is calibrated once more.
@@ -242,24 +242,24 @@ class _Rungs:
             return model.with_words(self.fit("words", parts), choice.words_share) if choice.words_share else model
 
         facts: JsonObject = {"name": "linear", "seed": None, "words": choice.words_share}
-        fitted = _Fitted(facts, model_of, self.scores_of_inputs, self.of_folds(choice.scores))
+        candidate = _Candidate(facts, model_of, self.scores_of_inputs, self.of_folds(choice.scores))
         if 0 < choice.words_share < 1:
-            return self.calibrated(fitted)
+            return self.calibrated(candidate)
         if isinstance(self.task, Classification):
             only_column: Column = "words" if choice.words_share else "vectors"  # the share is 0 or 1 here
             facts["temperature"] = 1 / choice.trials[only_column].scale
-        return fitted
+        return candidate
 
-    def calibrated(self, fitted: _Fitted) -> _Fitted:
+    def calibrated(self, candidate: _Candidate) -> _Candidate:
         """Returns the model with the temperature of least loss on its held-out rows; models of numbers unchanged."""
         if not isinstance(self.task, Classification):
-            return fitted
-        held_out = fitted.held_out
+            return candidate
+        held_out = candidate.held_out
         scale = scale_on(held_out.scores, held_out.targets)
         return replace(
-            fitted,
-            facts={**fitted.facts, "temperature": 1 / scale},
-            of=lambda parts: fitted.of(parts).scaled(scale),
+            candidate,
+            facts={**candidate.facts, "temperature": 1 / scale},
+            fit_on=lambda parts: candidate.fit_on(parts).scaled(scale),
             held_out=replace(held_out, scores=scale * held_out.scores),
         )
 
@@ -274,25 +274,27 @@ class _Rungs:
             return np.zeros(self.task.num_outputs)
         return np.log(np.array(weights, np.float64))
 
-    def balanced(self, fitted: _Fitted) -> _Fitted:
+    def balanced(self, candidate: _Candidate) -> _Candidate:
         """Returns the model as if all labels were equally frequent (Menon et al. 2021, 4), shifted by `shift`."""
         shift = self.shift
         if not shift.any():
-            return fitted
+            return candidate
         return replace(
-            fitted,
-            facts={name: fact for name, fact in fitted.facts.items() if name != "temperature"},  # of other scores
-            of=lambda parts: fitted.of(parts).scaled(1.0, torch.from_numpy(shift).float().to(self.ready.device)),
-            held_out=replace(fitted.held_out, scores=fitted.held_out.scores + shift),
+            candidate,
+            facts={name: fact for name, fact in candidate.facts.items() if name != "temperature"},  # of other scores
+            fit_on=lambda parts: candidate.fit_on(parts).scaled(
+                1.0, torch.from_numpy(shift).float().to(self.ready.device)
+            ),
+            held_out=replace(candidate.held_out, scores=candidate.held_out.scores + shift),
         )
 
-    def columns(self) -> Iterator[_Fitted]:
+    def columns(self) -> Iterator[_Candidate]:
         """Yields baselines: models of words alone and of vectors alone, except one that is the linear model itself."""
         linear_column = {0.0: "vectors", 1.0: "words"}.get(self.choice.words_share)  # if it has just one
         for name, trial in self.choice.trials.items():
             if name != linear_column and len(self.choice.trials) == 2:
                 facts = {"name": name, "seed": None, "c": trial.c}
-                yield _Fitted(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
+                yield _Candidate(facts, partial(self.fit, name), self.scores_of_inputs, self.of_folds(trial.scores))
 
     def fit(self, column: Column, parts: Sequence[str]) -> LinearModel:
         """Returns the model of one column, fitted on these parts and calibrated on folds."""
@@ -342,11 +344,11 @@ class _Rungs:
 
     # --- tuning ---
 
-    def tuned(self, linear: _Fitted) -> list[_Fitted]:
+    def tuned(self, linear: _Candidate) -> list[_Candidate]:
         """Returns the tuned model of each seed; [] if tuning raises the validation loss, or there is no time for it."""
         ready = self.ready.with_teachers()
         start = self.fit("vectors", ["train"])
-        before = self.validated(self.scores_of_inputs(linear.of(["train"]), "valid"))
+        before = self.validated(self.scores_of_inputs(linear.fit_on(["train"]), "valid"))
 
         def build(seed: int) -> LinearModel:
             model = copy.deepcopy(start)
@@ -408,7 +410,7 @@ class _Rungs:
         )
         return False
 
-    def joined(self, model: LinearModel, facts: JsonObject) -> _Fitted:
+    def joined(self, model: LinearModel, facts: JsonObject) -> _Candidate:
         """Returns a tuned model.
 
         If words helped the linear model, they are added at the weight that validation chooses, which may be 0.
@@ -419,8 +421,8 @@ class _Rungs:
             scores["words"] = self.scores_of_inputs(self.fit("words", ["train"]), "valid")
             share = best_share(scores, self.targets["valid"])
         if not share:
-            return _Fitted(facts, lambda parts: model, self.scores_of_model, self.validated(scores["vectors"]))
-        return _Fitted(
+            return _Candidate(facts, lambda parts: model, self.scores_of_model, self.validated(scores["vectors"]))
+        return _Candidate(
             {**facts, "words": share},
             lambda parts: model.with_words(self.fit("words", parts), share),
             self.scores_of_model,

@@ -144,11 +144,11 @@ def near_batches(
 class LinearExamples(Groups):
     """Examples of a linear model: each has the windows of its texts, and its terms.
 
-    texts: (W,) the text of each window, as number of the example x num_texts + number of the text in the example.
+    text_numbers: (W,) of each window, the number of its example x num_texts + that of its text in the example.
     terms: of all examples.
     """
 
-    texts: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
+    text_numbers: NDArray[np.int64] = None  # type: ignore[assignment]  # after fields that have a default
     num_texts: int = 1
     terms: Terms = None  # type: ignore[assignment]
 
@@ -160,30 +160,32 @@ class LinearExamples(Groups):
         num_texts = max(map(len, rows), default=1)
         size = max_length - 2  # [CLS] and [SEP]
         groups = []
-        texts = []
+        text_numbers = []
         for row, passages in enumerate(rows):
             group = []
             for text, passage in enumerate(passages, row * num_texts):
                 windows = [passage.window(start, size) for start in range(0, max(1, len(passage.ids)), size)]
-                texts += [text] * len(windows)
+                text_numbers += [text] * len(windows)
                 group += [(window,) for window in windows]
             groups.append(group)
         examples = cls.of(groups, labels, tokenizer, max_length)
-        return replace(examples, texts=np.array(texts, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows))
+        return replace(
+            examples, text_numbers=np.array(text_numbers, dtype=np.int64), num_texts=num_texts, terms=terms_of(rows)
+        )
 
     def shortened(self, most: int) -> Self:
         """The examples with at most `most` windows of each text: the first ones, and the last one."""
-        sizes = np.unique(self.texts, return_counts=True)[1]
-        place = np.arange(len(self.texts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of a window in its text
-        size = np.repeat(sizes, sizes)
-        kept = np.flatnonzero((place < most - 1) | (place == size - 1))
+        sizes = np.unique(self.text_numbers, return_counts=True)[1]
+        first_window = np.repeat(np.cumsum(sizes) - sizes, sizes)  # of the text of each window
+        window = np.arange(len(self.text_numbers)) - first_window  # its number in its text
+        kept = np.flatnonzero((window < most - 1) | (window == np.repeat(sizes, sizes) - 1))
         pieces = positions_of(self.offsets, kept)
         return replace(
             self,
             input_ids=self.input_ids[pieces],
             boundaries=self.boundaries[pieces],
             offsets=np.cumsum([0, *np.diff(self.offsets)[kept]], dtype=np.int64),
-            texts=self.texts[kept],
+            text_numbers=self.text_numbers[kept],
             firsts=np.searchsorted(kept, self.firsts),
         )
 
@@ -198,19 +200,21 @@ class LinearExamples(Groups):
             boundaries=self.boundaries[:pieces],
             offsets=self.offsets[: windows + 1],
             labels=self.labels[: len(rows)],
-            texts=self.texts[:windows],
+            text_numbers=self.text_numbers[:windows],
             firsts=self.firsts[: len(rows) + 1],
             terms=self.terms.select(rows),
         )
 
     def batch(self, rows: NDArray[np.int64]) -> dict[str, Any]:
-        """The windows of the given examples as in Examples.batch, with the inputs of a LinearModel."""
+        """The windows of the given examples as in Groups.batch, with text_numbers, terms, counts and rows as
+        LinearModel.forward takes them.
+        """
         batch = super().batch(rows)
         windows = positions_of(self.firsts, rows)
         # From the number of an example to its row in the batch.
         shifts = np.repeat(np.arange(len(rows)) - rows, batch["sizes"])
         terms = self.terms.select(rows)
-        batch["texts"] = torch.from_numpy(self.texts[windows] + shifts * self.num_texts)
+        batch["text_numbers"] = torch.from_numpy(self.text_numbers[windows] + shifts * self.num_texts)
         batch["terms"] = torch.from_numpy(terms.ids)
         batch["counts"] = torch.from_numpy(terms.counts)
         batch["rows"] = torch.from_numpy(np.repeat(np.arange(len(rows)), np.diff(terms.offsets)))
@@ -224,7 +228,7 @@ def text_vectors(network: Any, examples: Examples, **how: Unpack[Scoring]) -> ND
     """
 
     def of_batch(model: Any, batch: Batch) -> Tensor:
-        names = ("input_ids", "attention_mask", "boundaries", "texts")
+        names = ("input_ids", "attention_mask", "boundaries", "text_numbers")
         vectors: Tensor = model.text_vectors(*(batch[name] for name in names))
         return vectors
 

@@ -41,7 +41,7 @@ def inputs_of(start, examples):
 
     def vectors_of(model, batch):
         return model.row_vectors(
-            model.text_vectors(batch["input_ids"], batch["attention_mask"], batch["boundaries"], batch["texts"])
+            model.text_vectors(batch["input_ids"], batch["attention_mask"], batch["boundaries"], batch["text_numbers"])
         )
 
     return LinearInputs(examples.terms, outputs(model, examples, vectors_of, device=CPU))
@@ -155,8 +155,8 @@ def test_vectors_are_centred(start, read):
 def test_a_long_text_is_trained_on_by_its_head_and_tail(tiny_tokenizer):
     long = examples_of(tiny_tokenizer, ["또 보고 싶다", " ".join(TEXTS), "지루하다"])
     short = long.shortened(3)
-    assert np.bincount(long.texts)[1] > 3
-    assert np.bincount(short.texts).tolist() == [1, 3, 1]
+    assert np.bincount(long.text_numbers)[1] > 3
+    assert np.bincount(short.text_numbers).tolist() == [1, 3, 1]
     rows = np.array([2, 1])
     whole, part = long.batch(rows), short.batch(rows)
     assert part["sizes"] == (1, 3)
