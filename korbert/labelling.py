@@ -19,6 +19,8 @@ from korbert.errors import SettingsError
 from korbert.messages import argument
 from korbert.model import Model, load
 from korbert.modeling import LinearModel
+from korbert.records import is_empty
+from korbert.tasks.files.cells import name as label_name
 from korbert.tasks.kinds.classification import Classification, Label, Labels
 from korbert.tasks.kinds.texts import text_vectors
 from korbert.tasks.linear import LinearInputs, fit
@@ -85,15 +87,16 @@ def zero_shot(
     Raises:
         SettingsError: Fewer than two labels, one twice or empty, a description of no label, or no texts.
     """
-    names = list(dict.fromkeys(labels))
-    described = dict(descriptions or {})
-    if len(names) < 2 or len(names) < len(labels) or not all(map(str.strip, names)):
+    listed_labels = [labels] if isinstance(labels, str) else list(labels)
+    names = list(dict.fromkeys(map(label_name, listed_labels)))  # as a file of labels is read
+    described = {label_name(label): description for label, description in (descriptions or {}).items()}
+    if len(names) < 2 or len(names) < len(listed_labels) or not all(names):
         raise SettingsError("{option}: {labels}: give two labels or more, each once, none empty",
-                            option=argument("labels"), labels=", ".join(labels))  # fmt: skip
+                            option=argument("labels"), labels=", ".join(listed_labels))  # fmt: skip
     if unknown := [label for label in described if label not in names]:
         raise SettingsError("{option} {unknown}: is none of the labels {labels}",
                             option=argument("describe"), unknown=unknown[0], labels=", ".join(names))  # fmt: skip
-    listed = [text for text in as_texts(texts, "texts")[0] if text.strip()]
+    listed = [text for text in as_texts(texts, "texts")[0] if not is_empty(text)]
     if not listed:
         raise SettingsError("texts: all are empty: give texts of the kind that is to be labelled")
     base_model = model if isinstance(model, Model) else load(model)
@@ -109,10 +112,11 @@ def zero_shot(
         if name in described:
             vector = torch.from_numpy(_text_vectors(reader, [described[name]])[0])
             label_vectors[number] = F.normalize(label_vectors[number], dim=0) + vector
-    network.center.copy_(vectors.mean(dim=0))
-    half = network.center / 2
+    center = vectors.mean(dim=0)
+    network.center.copy_(center)
+    half = center / 2
     cosines = (F.normalize(vectors - half, dim=1) @ F.normalize(label_vectors - half, dim=1).T).numpy()
-    rows = network.row_vectors(vectors).numpy()
+    rows = network.row_vectors(vectors.to(network.center.device)).cpu().numpy()
     if len(rows) > _NEIGHBOURS:
         _, neighbours = _nearest(rows, _NEIGHBOURS)
         cosines = _OWN_SHARE * cosines + (1 - _OWN_SHARE) * cosines[neighbours].mean(axis=1)
@@ -136,7 +140,8 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
     Args:
         model: A classifier of single texts, or, if there are no labels yet, any model with vectors.
         texts: Those without labels. Empty ones are left out, and those that stand there before.
-        count: Suggestions, or as many as there are texts.
+        count: Suggestions at most: there are fewer of fewer texts, of equal vectors, and of 10,000 texts that are
+            looked at.
 
     Returns:
         In the order of the texts.
@@ -153,7 +158,7 @@ def suggest(model: Model | str | Path, texts: Iterable[str], count: int = 50) ->
             "{name}: is no classifier of single texts, whose doubts could be asked", name=loaded_model.name
         )
     listed = as_texts(texts, "texts")[0]
-    first = {text: place for place, text in reversed([*enumerate(listed)]) if text.strip()}
+    first = {text: place for place, text in reversed([*enumerate(listed)]) if not is_empty(text)}
     distinct_places = np.array(sorted(first.values()), np.int64)
     guesses: dict[int, Label | Labels] = {}
     if predicts:
@@ -221,6 +226,7 @@ def _trained_on_own_labels(
     """
     no_terms = Terms(np.empty(0, np.int64), np.empty(0, np.float32), np.zeros(len(vectors) + 1, np.int64))
     inputs = LinearInputs(no_terms, vectors)
+    device = network.center.device
     num_labels = cosines.shape[1]
     scores = cosines
     for _ in range(_ROUNDS):
@@ -230,8 +236,9 @@ def _trained_on_own_labels(
         rows = np.concatenate([_clearest(label_rows, first - second) for label_rows in rows_by_label])
         counts = np.bincount(guesses[rows], minlength=num_labels)
         fitted = fit(inputs.rows(rows), guesses[rows], num_labels, "vectors", _C, network)
-        network = fitted.scaled(1.0, torch.from_numpy(-np.log(np.maximum(counts, 1))))  # all labels alike
-        scores = network.vectors(torch.from_numpy(vectors)).numpy()
+        shift = torch.from_numpy(-np.log(np.maximum(counts, 1)))  # all labels alike
+        network = fitted.scaled(1.0, shift.to(device))
+        scores = network.vectors(torch.from_numpy(vectors).to(device)).cpu().numpy()
     return network.scaled(_scale_to(_confidence(cosines / _TEMPERATURE), scores))
 
 

@@ -2,6 +2,7 @@
 
 import difflib
 import fnmatch
+import os
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -31,7 +32,8 @@ def same_name(name: str, other: str) -> bool:
 
 def on_disk(path: Path) -> Path:
     """Returns `path` if it exists, else the existing path that equals it in NFC; `path` if there is none."""
-    if str(path).isascii() or path.exists() or path.parent == path:
+    # os.path.exists is False, too, for what is too long to be a name, such as a text.
+    if str(path).isascii() or os.path.exists(path) or path.parent == path:  # noqa: PTH110
         return path
     folder = on_disk(path.parent)
     siblings = folder.iterdir() if folder.is_dir() else ()

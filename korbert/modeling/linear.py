@@ -101,12 +101,13 @@ class LinearModel(AnyModel):
     def on(cls, start: Any, num_outputs: int, num_terms: int, num_texts: int) -> Self:
         """Builds a model whose weights are not fitted yet on the encoder of `start`, with the pooling of `start`.
 
-        The center is that of `start` if it is a LinearModel, else 0.
+        The center is that of `start` if it is a LinearModel, else 0. The weights are on the device of the encoder.
         """
         pooling: Any = getattr(start, "pooling", "mean")
         model = cls(
             start.config, num_outputs, num_terms, num_texts, pooling, terms_version=TERMS_VERSION, encoder=start.encoder
         )
+        model = model.to(next(start.encoder.parameters(), model.center).device)
         if isinstance(start, LinearModel):
             model.center.copy_(start.center)
         return model
@@ -140,7 +141,7 @@ class LinearModel(AnyModel):
 
     def _with_terms_of(self, other: "LinearModel") -> "LinearModel":
         """Builds a model on the encoder of `self`, for the terms of `other`; its weights are not set yet."""
-        model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts).to(self.center.device)
+        model = LinearModel.on(self, self.num_outputs, other.num_terms, self.num_texts)
         model.terms.copy_(other.terms)
         model.frequencies.copy_(other.frequencies)
         return model.eval()

@@ -27,7 +27,8 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
 
     A condition has fields as they are written, id and text; strings and numbers; comparisons, IN, LIKE, BETWEEN, IS
     NULL; AND, OR, NOT and parentheses; and a few functions. A text without a field has NULL there, and one whose field
-    is a list or an object its JSON. SettingsError for anything else.
+    is a list or an object its JSON. As in SQLite, a number is smaller than any string: fields of a CSV file are
+    strings, of which `ABS(year)` is the number. SettingsError for anything else.
     """
     field_names = read_meta(database, "fields")
     try:
@@ -68,7 +69,7 @@ def _as_sql(where: str, field_names: Collection[str]) -> tuple[str, list[str | f
             parts.append("?")
             values.append(token.replace("''", "'"))
         elif kind == "number":
-            is_whole = token.lstrip("+-").isdigit() and len(token) < 19
+            is_whole = token.lstrip("+-").isdigit() and abs(int(token)) < 1 << 63  # more is too large for SQLite
             parts.append("?")
             values.append(int(token) if is_whole else float(token))
         elif kind != "quoted" and upper in _KEYWORDS:

@@ -1,7 +1,7 @@
 """A search index of texts: by words, by vectors, or by both."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -114,6 +114,14 @@ class Index:
                 self._open(database)
             yield database
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        """A connection as of store.writing. ArtifactError if another index is in the folder now."""
+        with store.writing(self.folder) as database:
+            if store.read_meta(database, "identity") != self._identity:
+                raise ArtifactError("{folder}: another index is there now: open it, and add again", folder=self.folder)
+            yield database
+
     @classmethod
     def create(cls, folder: str | Path, model: Model, *, words_only: bool = False, **asked: Unpack[VectorArgs]) -> Self:
         """Creates an empty index, or opens the one in the folder if model and settings match.
@@ -128,6 +136,7 @@ class Index:
             ArtifactError: The folder holds an index of another model or other settings, or other files.
         """
         folder = Path(folder)
+        asked.pop("normalize", None)
         settings = model.vector_settings(**asked).model_copy(update={"normalize": True})
         if store.is_index(folder):
             return cls(folder, model).matching(**asked)
@@ -211,7 +220,8 @@ class Index:
         ids: set[str] = set()
         pending_rows = rows_of(texts)
         while part := list(_part_of(pending_rows)):
-            numbers = iter(self._free_numbers(sum(id is None for id, *_ in part)))
+            given_ids = {id for id, *_ in part}
+            numbers = iter(self._free_numbers(sum(id is None for id, *_ in part), given_ids))
             rows = [(next(numbers) if id is None else id, text, fields) for id, text, fields in part]
             for id, *_ in rows:
                 if id in ids:
@@ -221,22 +231,22 @@ class Index:
                 rows = self._add(rows, added)
         return added
 
-    def _free_numbers(self, count: int) -> list[str]:
-        """The next numbers that are not used as ids, and that no other process gets."""
+    def _free_numbers(self, count: int, given_ids: Container[str | None]) -> list[str]:
+        """The next numbers that are not used as ids, nor given ones, and that no other process gets."""
         numbers: list[str] = []
         if count:
-            with store.writing(self.folder) as database:
+            with self._writing() as database:
                 last = store.read_meta(database, "numbered")
                 while len(numbers) < count:
                     last += 1
-                    if not read_stored(database, [str(last)]):
+                    if str(last) not in given_ids and not read_stored(database, [str(last)]):
                         numbers.append(str(last))
                 store.write_meta(database, numbered=last)
         return numbers
 
     def remove(self, ids: Iterable[str]) -> int:
         """Removes the texts with these ids, and returns their number. Unknown ids are ignored."""
-        with store.writing(self.folder) as database:
+        with self._writing() as database:
             numbers = [text.number for text in read_stored(database, ids).values()]
             delete(database, numbers)
         return len(numbers)
@@ -263,7 +273,7 @@ class Index:
         changed_texts = []
         replaced_numbers = []
         rows = []
-        with store.writing(self.folder) as database:
+        with self._writing() as database:
             stored = read_stored(database, (id for id, _, _ in texts))
             for id, text, fields in texts:
                 stored_text = stored.get(id)

@@ -90,8 +90,10 @@ class _Object(JsonObject):
         raise _damage_error(self._file, Message("no {key} in it", key=key))
 
 
-def _parse_json(text: str, file: str) -> JsonObject:
+def _parse_json(text: str | bytes, file: str) -> JsonObject:
     try:
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogatepass")
         value = json.loads(text, object_hook=lambda values: _Object(values, file))
     except (ValueError, RecursionError) as error:
         raise _unreadable(file, error) from error
@@ -106,9 +108,9 @@ def json_lines(path: Path, *, growing: bool = False) -> Iterator[JsonObject]:
     growing: the file is still being written: leave out a last line without a line break.
     """
     if path.is_file():
-        with path.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if line.endswith("\n") or not growing:
+                if line.endswith(b"\n") or not growing:
                     yield _parse_json(line, f"{path}: line {number}")
 
 
@@ -130,7 +132,11 @@ def drawing(artifact: Artifact) -> Iterator[None]:
 
 def num_rows(parts: list[Path]) -> int:
     """Rows of Parquet files, read from their footers."""
-    return sum(_parquet(part).metadata.num_rows for part in parts)
+    count = 0
+    for part in parts:
+        with _parquet(part) as file:
+            count += file.metadata.num_rows
+    return count
 
 
 def sample_parts(parts: list[Path]) -> tuple[list[Path], str]:
@@ -144,10 +150,10 @@ def sample_parts(parts: list[Path]) -> tuple[list[Path], str]:
 def batches(parts: list[Path], columns: list[str]) -> Iterator[pa.RecordBatch]:
     """The columns of Parquet files, a few thousand rows per batch."""
     for part in parts:
-        file = _parquet(part)
-        if missing := sorted(set(columns) - set(file.schema_arrow.names)):
-            raise _damage_error(part, Message("no column {names}", names=", ".join(missing)))
-        yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
+        with _parquet(part) as file:
+            if missing := sorted(set(columns) - set(file.schema_arrow.names)):
+                raise _damage_error(part, Message("no column {names}", names=", ".join(missing)))
+            yield from file.iter_batches(batch_size=_BATCH_ROWS, columns=columns)
 
 
 def stream(parts: list[Path]) -> Iterator[pa.RecordBatch]:
@@ -160,10 +166,13 @@ def stream(parts: list[Path]) -> Iterator[pa.RecordBatch]:
             raise _unreadable(part, error) from error
 
 
-def _parquet(part: Path) -> pq.ParquetFile:
+@contextlib.contextmanager
+def _parquet(part: Path) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, open. ArtifactError if it is damaged, also where it is read."""
     try:
-        return pq.ParquetFile(part)
-    except pa.ArrowInvalid as error:
+        with pq.ParquetFile(part) as file:
+            yield file
+    except (pa.ArrowException, OSError) as error:
         raise _unreadable(part, error) from error
 
 

@@ -357,8 +357,10 @@ def begin(partial: Path, plan: Plan, keep: str | None = None) -> None:
 
 
 def holds_work(partial: Path) -> bool:
-    """Whether a partial folder holds work to resume: a finished part, a finished training, or a checkpoint."""
-    return any(True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern))
+    """Whether a partial folder holds work to resume: a finished part, training or artifact, or a checkpoint."""
+    return (partial / RECORD).is_file() or any(
+        True for pattern in ("work/**/*.json", "**/checkpoints/step-????????") for _ in partial.glob(pattern)
+    )
 
 
 def check_place(final: Path, option: str = "root") -> None:

@@ -129,7 +129,7 @@ class InputType(click.ParamType[Input]):
         if value == "-":
             return Input(sys.stdin.name, sys.stdin.buffer)
         place = PlaceType().convert(value, parameter, context)
-        if isinstance(place, Path) and not place.exists():
+        if isinstance(place, Path) and not os.path.exists(place):  # noqa: PTH110 (as in on_disk)
             pipe = f"echo TEXT | korbert {context.info_name} .." if context else "echo TEXT |"
             near = [other.name for other in place.parent.iterdir()] if place.parent.is_dir() else []
             hints = (did_you_mean(place.name, near), Message("a text itself comes through a pipe: {pipe}", pipe=pipe))
@@ -148,9 +148,10 @@ class CorpusType(InputType):
             return super().convert(value, parameter, context)
         place = on_disk(Path(value))
         corpus: Mapping[str, Any] = {}
-        if place.is_dir():
+        exists = os.path.exists(place)  # noqa: PTH110 (as in on_disk)
+        if exists and place.is_dir():
             corpus = files_of(place)
-        elif not place.exists() and (matches := inference.embedding.globbed_files(value)):
+        elif not exists and (matches := inference.embedding.globbed_files(value)):
             corpus = inference.embedding.with_usual_endings(matches) or matches
             _say_read(value, corpus, matches)
         return Input(value, place, corpus) if corpus else super().convert(value, parameter, context)
@@ -184,7 +185,7 @@ def write_corpus(
     """Writes the results of a model for the files of an input, and says what was written.
 
     make: makes a processor (inference/parts.py) of the loaded model. Raises SettingsError if no output is named, or if
-    it exists or lies among the files that are read; PartlyFailed if rows have errors.
+    it exists or lies in the folder that is read; PartlyFailed if rows have errors.
     """
     from korbert.corpus.execution.workers import Workers
 

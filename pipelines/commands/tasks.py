@@ -257,7 +257,7 @@ def distill(teacher: str, texts: Path, text: str | None, model: Path, output: Pa
     vectors = output.with_name(f"{output.name}.teacher.parquet")
     failed = options.Failed(texts.name)
     # Before the teacher's vectors are computed, which may take hours.
-    artifacts.store.check_place(output, "--output")
+    artifacts.store.check_place(output, "output")
     check_output(vectors, model, texts, Path(teacher), may_overwrite=Path.is_file)
     size = korbert.load(model, given["device"]).network.config.hidden_size
     inference.teachers.write_teacher_vectors(teacher, texts, text, vectors, size, failed, given["device"])

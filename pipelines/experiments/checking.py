@@ -194,11 +194,10 @@ def _inputs(model: Model, task: Kind, rows: Sequence[TaskRow]) -> tuple[LinearIn
         return None, cut
     joined = joined_inputs(inputs)
     texts = torch.from_numpy(joined.vectors)
-    network = network.cpu()
     if not isinstance(model.network, EmbeddingModel):  # whose vectors need no centring
         network.center.copy_(texts.view(len(texts) * network.num_texts, -1).mean(dim=0))
     with torch.inference_mode():
-        return LinearInputs(joined.terms, network.row_vectors(texts).numpy()), cut
+        return LinearInputs(joined.terms, network.row_vectors(texts.to(network.center.device)).cpu().numpy()), cut
 
 
 def _doubtful(

@@ -1,3 +1,5 @@
+import unicodedata
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,8 @@ def test_texts_of_one_label_alone(embedder):
     [
         (["환불"], TEXTS, {}, "labels: 환불: give two labels or more"),
         (["환불", "환불"], TEXTS, {}, "each once"),
+        (["환불", unicodedata.normalize("NFD", " 환불")], TEXTS, {}, "each once"),
+        ("환불", TEXTS, {}, "labels: 환불: give two labels or more"),
         (["환불", " "], TEXTS, {}, "none empty"),
         (["환불", "배송"], TEXTS, {"교환": "바꾸기"}, "교환: is none of the labels 환불, 배송"),
         (["환불", "배송"], ["", " "], {}, "all are empty"),
@@ -74,6 +78,7 @@ def test_suggestions_are_what_a_classifier_is_least_sure_of(classifier, embedder
     assert all(one.labels == [classifier.predict(one.text).label] for one in found)
     assert sum(one.probability < np.median(probabilities) for one in found) >= 2  # the others are drawn at random
     assert [one.place for one in korbert.suggest(classifier, [TEXTS[0], *TEXTS], 100)] == [0, *range(2, 11)]
+    assert [one.place for one in korbert.suggest(classifier, ["\u200b", TEXTS[0]], 2)] == [1]
     kind = Regression(metrics=("rmse",), max_length=8, mean=0.0, deviation=1.0)
     numbers = Model(embedder.network, embedder.tokenizer, kind)
     with pytest.raises(SettingsError, match="no classifier of single texts"):

@@ -247,6 +247,7 @@ def test_the_command_says_what_failed_and_goes_on(untrained_models, tmp_path, co
     assert (good["id"], good["text"], good["error"]) == ("7", '좋다, "정말"', "")
     assert json.loads(good["probabilities"]) == {good["label"]: float(good["probability"])}
     said = command("predict", untrained_models / "nsmc", "정말 좋다", code=2).err
+    assert "no such file or folder" in command("predict", untrained_models / "nsmc", "정말 좋다 " * 60, code=2).err
     assert "'정말 좋다': no such file or folder: a text itself comes through a pipe: echo TEXT | korbert" in said
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -238,13 +239,34 @@ def test_a_damaged_file_is_named_and_one_that_was_only_begun_is_completed(filled
             opening(tmp_path, encoder)
 
 
+def test_numbers_that_become_ids_are_none_of_those_given(encoder, tmp_path):
+    made = Index.create(tmp_path, encoder)
+    made.add(["가", ("1", "나"), "다"])
+    assert dict(made) == {"1": "나", "2": "가", "3": "다"}
+
+
+def test_an_index_that_was_replaced_is_not_written_to(encoder, tmp_path):
+    old = Index.create(tmp_path / "index", encoder)
+    shutil.rmtree(tmp_path / "index")
+    Index.create(tmp_path / "index", encoder, words_only=True).add(PAIRS)
+    for write in (lambda: old.add(["가"]), lambda: old.remove([PAIRS[0][0]])):
+        with pytest.raises(ArtifactError, match="another index is there now"):
+            write()
+    assert len(Index.load(tmp_path / "index", encoder)) == len(PAIRS)
+
+
+def test_vectors_have_length_1_whatever_is_asked(encoder, tmp_path):
+    for _ in range(2):
+        assert Index.create(tmp_path, encoder, normalize=False).settings.normalize
+
+
 @pytest.fixture
 def with_fields(encoder, tmp_path):
     made = Index.create(tmp_path / "fields", encoder)
     kinds = enumerate(["대출", "대출", "카드", "영화", "영화", "날씨"])
     fields = [{"kind": kind, "rank": rank, "a b": [rank], "empty": math.nan} for rank, kind in kinds]
     made.add((*pair, own) for pair, own in zip(PAIRS, fields, strict=False))
-    made.add([(*PAIRS[6], {"KIND": "큰"}), (*PAIRS[7], {"done": True, 'say "hi"': -1})])
+    made.add([(*PAIRS[6], {"KIND": "큰"}), (*PAIRS[7], {"done": True, 'say "hi"': -1, "order": 1234567890123456789})])
     return made
 
 
@@ -268,6 +290,8 @@ def with_fields(encoder, tmp_path):
         ("coalesce(kind, '없음') = '없음' AND done = true", {7}),
         ('"say ""hi""" = -1', {7}),
         ("kind <> '(' AND kind <> ')'", set(range(6))),
+        ("order = 1234567890123456789", {7}),
+        ("order = 1234567890123456788 OR order > 9223372036854775808", set()),
     ],
 )
 def test_a_condition_on_fields(with_fields, where, numbers):

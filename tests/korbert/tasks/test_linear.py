@@ -77,6 +77,12 @@ def evidence_of(words, *columns):
     return evidence / evidence.mean()
 
 
+def test_the_weights_are_where_the_encoder_is(start):
+    model = LinearModel.on(EmbeddingModel(start.config).to("meta"), 2, 3, 1)
+    model.center.copy_(torch.zeros_like(model.center))
+    assert {tensor.device.type for tensor in model.scaled(2.0).state_dict().values()} == {"meta"}
+
+
 @pytest.mark.parametrize("num_labels", [2, 3])
 @pytest.mark.parametrize("pairs", [False, True], ids=["texts", "pairs"])
 def test_scores_are_those_of_scikit_learn(tiny_tokenizer, start, num_labels, pairs):

@@ -127,16 +127,30 @@ def test_odd_record_gives_a_page_or_a_named_error(maker, stage, damage):
     ("pretrain", "metrics.jsonl", '{"step": 1}\n', r"metrics.jsonl: line 1: no kind in it: rebuild this artifact"),
     ("pretrain", "metrics.jsonl", "7\n", r"metrics.jsonl: line 1: is not an object: rebuild this artifact"),
     ("nsmc", "scores.json", None, r"scores.json: is missing"),
+    ("nsmc", "predictions.jsonl", b'{"text": "\xb0\xa1"}\n', r"predictions\.jsonl: line 1: cannot be read \("),
     ("nsmc", "predictions.jsonl", "{\n", r"predictions\.jsonl: line 1: cannot be read \(.*rebuild this artifact"),
     ("nsmc", "scores.json", '{"rows": [{}]}', r"scores.json: no task in it: rebuild this artifact"),
     ("korquad", "scores.json", '{"f1": "?"}', r"korquad.*rebuild this artifact"),
 ])  # fmt: skip
 def test_damaged_file_is_named(maker, stage, file, text, message):
     path = maker(stage) / file
-    path.unlink() if text is None else write_parquet(path, [text]) if isinstance(text, dict) else path.write_text(text)
+    if text is None:
+        path.unlink()
+    elif isinstance(text, dict):
+        write_parquet(path, [text])
+    else:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ArtifactError, match=message):
         render(maker(stage))
     index(maker.recipe, STAGES)
+
+
+def test_a_damaged_page_of_parquet_is_named(maker):
+    path = maker("clean") / "documents/part-00001.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :])
+    with pytest.raises(ArtifactError, match=r"part-00001.parquet: cannot be read \(.*\): rebuild this"):
+        render(maker("clean"))
 
 
 def test_stage_without_a_page_module_or_a_run_shows_its_record(maker):
