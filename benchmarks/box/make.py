@@ -5,8 +5,8 @@
 The steps are those of steps.toml; `--dry-run` prints them as a table, with their commands below. A step whose product
 is there is skipped, and one that was interrupted goes on where its command does. FOLDER/box receives the models, and
 FOLDER/made.json says of each step its command, and where and when it ran. With --encoder korbert-mini nothing is
-pretrained: the others are made from that model, which two cores can do in hours. With --reader korbert-mini-korquad
-the next reader goes on from that one, which takes them an hour.
+pretrained: the others are made from that model, which two cores can do in hours. With --reader korbert-mini-korquad,
+or --tagger korbert-mini-ner, the next model of that kind goes on from that one, which takes them an hour.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -29,6 +29,7 @@ from korbert.system.processor import processor_name
 HERE = Path(__file__).parent
 _PROGRAMS = {"korbert": ("-m", "korbert"), "python": ()}
 _OF_ENCODER = {"all", "korbert-mini"}
+_FIRST = {"reader": "first-reader", "tagger": "first-tagger"}  # what others go on from -> the step that makes it
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,11 @@ class Step:
 
 
 def read_steps(
-    only: Sequence[str] = (), *, pretrains: bool = True, has_reader: bool = False
+    only: Sequence[str] = (), *, pretrains: bool = True, given: Collection[str] = ()
 ) -> tuple[list[Step], dict[str, Any], dict[str, str]]:
     """The steps of some models and of the encoder that they need, all by default; the values; and the teachers.
 
-    pretrains: False leaves the steps of the encoder out. has_reader: True leaves the first reader out.
+    pretrains: False leaves the steps of the encoder out. given: those of _FIRST that need not be made.
     """
     table = tomllib.loads((HERE / "steps.toml").read_text("utf-8"))
     steps = [step for entry in table["step"] for step in _expanded(entry)]
@@ -62,8 +63,7 @@ def read_steps(
         steps = [step for step in steps if {*_OF_ENCODER, *only} & set(step.models)]
     if not pretrains:
         steps = [step for step in steps if not _OF_ENCODER & set(step.models)]
-    if has_reader:
-        steps = [step for step in steps if step.name != "first-reader"]
+    steps = [step for step in steps if step.name not in {_FIRST[name] for name in given}]
     return steps, table["values"], table["teachers"]
 
 
@@ -85,11 +85,10 @@ def table_of(steps: Sequence[Step]) -> str:
     return "\n".join(lines)
 
 
-def folders(data: object, work: object, encoder: str | None = None, reader: str | None = None) -> dict[str, object]:
+def folders(data: object, work: object, encoder: str | None, given: Mapping[str, str]) -> dict[str, object]:
     """What the steps name beside values and teachers.
 
-    encoder: a packed model in the place of a pretrained one. reader: a model that answers questions in the place of the
-    first reader.
+    encoder: a packed model in the place of a pretrained one. given: models in the place of those of _FIRST.
     """
     return {
         "data": data,
@@ -97,7 +96,7 @@ def folders(data: object, work: object, encoder: str | None = None, reader: str 
         "here": HERE,
         "encoder": encoder or f"{work}/encoder/pretrain",
         "base": encoder or f"{work}/box/korbert-mini",
-        "reader": reader or f"{work}/first-reader",
+        **{name: given.get(name, f"{work}/{step}") for name, step in _FIRST.items()},
     }
 
 
@@ -135,14 +134,14 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="the folder of all products")
     parser.add_argument("--only", nargs="*", default=[], metavar="MODEL", help="models to make, with what they need")
     parser.add_argument("--encoder", metavar="MODEL", help="make the others from this packed encoder: pretrain none")
-    parser.add_argument(
-        "--reader", metavar="MODEL", help="go on from this model that answers questions: make no first one"
-    )
+    for name, what in (("reader", "answers questions"), ("tagger", "finds entities")):
+        parser.add_argument(f"--{name}", metavar="MODEL", help=f"go on from this model that {what}: make no first one")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changes")
     parser.add_argument("--dry-run", action="store_true", help="print the steps, and run nothing")
     arguments = parser.parse_args()
-    encoder, reader = arguments.encoder, arguments.reader
-    steps, values, teachers = read_steps(arguments.only, pretrains=encoder is None, has_reader=reader is not None)
+    encoder = arguments.encoder
+    given = {name: model for name in _FIRST if (model := getattr(arguments, name))}
+    steps, values, teachers = read_steps(arguments.only, pretrains=encoder is None, given=given)
     if unknown := set(arguments.only) - {model for step in read_steps()[0] for model in step.models}:
         parser.error(f"--only {' '.join(sorted(unknown))}: no such model")
     changes = dict(change.split("=", 1) for change in arguments.changes)
@@ -150,7 +149,7 @@ def main() -> None:
         parser.error(f"--set {', '.join(unknown)}: there are {', '.join([*values, *teachers])}")
     if arguments.dry_run:
         placeholders: dict[str, object] = {name: f"<{about}>" for name, about in teachers.items()}
-        placeholders |= folders("DATA", "WORK", encoder, reader)
+        placeholders |= folders("DATA", "WORK", encoder, given)
         print(table_of(steps))
         for step in steps:
             print(f"\n{step.name}:\n    {' '.join(step.command({**placeholders, **values, **changes}))}")
@@ -160,7 +159,7 @@ def main() -> None:
     missing = [name for name in teachers if name not in changes and any(f"{{{name}}}" in step.run for step in steps)]
     if missing:
         parser.error(f"--set {missing[0]}=FOLDER: name the teacher's folder: {teachers[missing[0]]}")
-    named = folders(arguments.data.resolve(), arguments.work.resolve(), encoder, reader)
+    named = folders(arguments.data.resolve(), arguments.work.resolve(), encoder, given)
     make(steps, {**named, **values, **changes}, arguments.work.resolve())
 
 

@@ -165,7 +165,8 @@ def rows_in(batch: pa.RecordBatch, wanted: Sequence[str], names: Mapping[str, li
 
 def _held(column: str, schema: pa.Schema) -> str:
     """Returns the column of the schema that holds `column`: itself, or the struct of which it is a field."""
-    return column if column in schema.names else column.split(".")[0]
+    holders: list[str] = [name for name in schema.names if column.startswith(f"{name}.")]  # a name may have dots
+    return column if column in schema.names else max(holders, key=len)
 
 
 def _column_names(fields: Iterable[pa.Field], before: str = "") -> Iterator[str]:

@@ -73,6 +73,7 @@ _TEXT_OR_LINES = Message("save its text as .txt in UTF-8; --form lines reads eac
 _HANGUL = Message("in Hangul, save its text as .txt in UTF-8")
 _OFFICE = "\xd0\xcf\x11\xe0"
 _ZIP = "PK\x03\x04"
+_PART = f"(?={_ZIP}).*?{_ZIP}.{{26}}"  # up to the name of a part: short names also occur in compressed bytes
 
 # How bytes begin, read as Latin-1; endings of the name (none: any); what it is, and what to do. The first that fits.
 _BINARY: Sequence[tuple[str, tuple[str, ...], Message, Message]] = (
@@ -82,8 +83,8 @@ _BINARY: Sequence[tuple[str, tuple[str, ...], Message, Message]] = (
     (_OFFICE, (".xlsx", ".xlsm"), Message("a workbook with a password"), Message("save it without one")),
     (_OFFICE, (), Message("an old Excel workbook (.xls), or a document of that age"), _TABLE),
     (f"{_ZIP}.*?hwp\\+zip", (), Message("a document of Hangul (HWPX)"), _HANGUL),
-    (f"{_ZIP}.*?word/", (), Message("a document of Word"), _TEXT),
-    (f"{_ZIP}.*?ppt/", (), Message("a presentation"), _TEXT),
+    (f"{_PART}word/", (), Message("a document of Word"), _TEXT),
+    (f"{_PART}ppt/", (), Message("a presentation"), _TEXT),
     (f"{_ZIP}.*?xl/workbook\\.bin", (), Message("a binary Excel workbook (.xlsb)"), _TABLE),
     (
         f"{_ZIP}.*?opendocument", (), Message("a document of LibreOffice"),
@@ -135,10 +136,10 @@ def open_table(
     Raises CorpusError for a missing file, any other folder, an unknown format, and a file not in its format;
     SettingsError for an unknown `form`.
     """
-    if form == "auto" and (brat_files := labelling_tools.standoff(path)):
-        if files is not None and path not in files:
-            brat_files = list(files)
-        return labelling_tools.read_standoff(brat_files)
+    if form == "auto":
+        brat_files = labelling_tools.standoff(path) if files is None or path in files else files
+        if brat_files:
+            return labelling_tools.read_standoff(brat_files)
     return labelling_tools.with_usual_names(open_plain(path, form, longest=longest), fits)
 
 
@@ -195,12 +196,12 @@ def refuse_foreign(head: bytes, name: str, form: Format) -> None:
         raise CorpusError(
             "{name}: is a workbook of Excel, or another ZIP archive, not {form}: save it as CSV", name=name, form=form
         )
-    checks = [(_BINARY, head.decode("latin-1"))]
+    checks = [(_BINARY, head.decode("latin-1"), re.DOTALL)]
     if form == "auto":
-        checks.append((_MARKUP, "\n".join(beginning(head[:_MARKUP_BYTES])[1])))
-    for patterns, start in checks:
+        checks.append((_MARKUP, "\n".join(beginning(head[:_MARKUP_BYTES])[1]), re.DOTALL | re.IGNORECASE))
+    for patterns, start, flags in checks:
         for pattern, endings, what, remedy in patterns:
-            if name.lower().endswith(endings or "") and re.match(pattern, start, re.DOTALL | re.IGNORECASE):
+            if name.lower().endswith(endings or "") and re.match(pattern, start, flags):
                 raise CorpusError("{name}: is {what}: {do}", name=name, what=what, do=remedy)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from korbert.errors import CorpusError
 from korbert.messages import Message
-from korbert.names import same_name
+from korbert.names import nfc
 from korbert.records.compression import File
 from korbert.records.encodings import UNDECODABLE
 from korbert.records.table import Fault, Records, Table, TextFile, type_name
@@ -43,6 +43,7 @@ def read_jsonl(text: TextFile) -> Table:
 def read_json(text: TextFile) -> Table:
     """A list of objects, an object with one such list (`{"data": [...]}`), or objects one after another.
 
+    A single object is a record, whatever lists it has, if it has a `text` and no list `data`.
     In SQuAD format (KorQuAD, KLUE-MRC), a list of articles, each question is a record, with its context and title.
     Raises CorpusError for other JSON, and for invalid JSON, with the line. Only an object with a list is held in
     memory.
@@ -51,9 +52,10 @@ def read_json(text: TextFile) -> Table:
     if values.next() == "[":
         return _table(text, "JSON", "line", lambda: _Values(text).items())
     value = values.value()
-    if isinstance(value, dict) and values.next():
-        return _table(text, "JSON", "line", lambda: _Values(text).successive())
     fields = value if isinstance(value, dict) else {}
+    is_record = isinstance(fields.get("text"), str) and not isinstance(fields.get("data"), list)
+    if fields and (values.next() or is_record):
+        return _table(text, "JSON", "line", lambda: _Values(text).successive())
     lists = {
         key: inner
         for key, inner in fields.items()
@@ -134,16 +136,27 @@ def fault_of(value: object) -> Fault:
 
 
 def cell_of(record: JsonObject, column: str) -> Any:
-    """The value of a key, in any Unicode form, or of a dotted path; None if there is none."""
+    """The value of a key, in any Unicode form, or of a dotted path of them; None if there is none.
+
+    A key may itself have dots, as `nested_columns` lists it.
+    """
     if column in record:
         return record[column]
-    if "." in column:
-        key, rest = column.split(".", 1)
-        inner = record.get(key)
-        return cell_of(inner, rest) if isinstance(inner, dict) else None
-    if column.isascii():
+    key, dot, rest = column.partition(".")
+    if dot and isinstance(inner := record.get(key), dict) and rest in inner:  # the usual path
+        return inner[rest]
+    if not dot and column.isascii():
         return None
-    return next((value for key, value in record.items() if same_name(key, column)), None)
+    column = nfc(column)
+    for name, value in record.items():
+        key = nfc(name)
+        if key == column:
+            return value
+        if isinstance(value, dict) and column.startswith(f"{key}."):
+            inner = cell_of(value, column[len(key) + 1 :])
+            if inner is not None:
+                return inner
+    return None
 
 
 def nested_columns(record: JsonObject, before: str = "") -> Iterator[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _LOOKED_AT = 100  # records whose cells tell what the columns hold
 _HEAD_LINES = 200
 _BLOCK_CHARS = 1 << 16
-_BLANK = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"
+BLANK_BYTES = codecs.BOM_UTF8 + codecs.BOM_UTF16 + b"\0 \t\r\n"  # of which a file without content consists
 _NUL_SHARE = 0.2  # of the head of a file: in UTF-16 half of Latin text is NUL, a third of Korean text with markup
 _JSON_NAMES = {
     dict: Message("an object"),
@@ -164,7 +164,7 @@ def open_text(path: File) -> TextFile:
 def text_file(path: File, head: bytes, encoding: str = "auto", longest: int = LONGEST) -> TextFile:
     """As open_text, for a file whose beginning, `head`, has been read."""
     encoding, lines = beginning(head, encoding)
-    if not head.strip(_BLANK):
+    if not head.strip(BLANK_BYTES):
         raise CorpusError("{path}: is empty: give a file with rows", path=path)
     if encoding != "utf-16" and head.count(b"\0") > _NUL_SHARE * len(head):
         raise CorpusError(

@@ -1,7 +1,5 @@
 """Commands that give labels: predict, label, suggest."""
 
-import csv
-import io
 import random
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,10 +15,10 @@ import korbert
 from korbert import training
 from korbert.errors import SettingsError
 from korbert.messages import Message, language
-from korbert.pipelines import artifacts, inference
+from korbert.pipelines import inference
 from korbert.pipelines.commands import options
 from korbert.records import Format, excel
-from korbert.system import JsonObject, check_output, check_outside, say, track, write_bytes_atomically
+from korbert.system import JsonObject, check_folder, check_output, say, track, write_bytes_atomically
 from korbert.tasks.files import ROLES, read_rows
 
 _MOST_TEXTS = 10_000  # at most, that a classifier without labels learns from
@@ -73,6 +71,8 @@ def predict(
     Example:
       korbert predict models/mood 'reviews/*.parquet' --output labelled --workers 8
     """
+    if threshold is not None and not 0 <= threshold <= 1:  # nan, which FloatRange lets through
+        raise click.UsageError(Message("--threshold {threshold}: give a number from 0 to 1", threshold=threshold))
     spread: JsonObject = {"workers": workers, "runner": runner, "address": address}
     if input.corpus:
         if as_csv:
@@ -93,6 +93,7 @@ def predict(
     results = inference.predicting.predict_lines(
         loaded, input.file, input.name, form=form, columns=by_role, why=why, mask_personal=mask_personal
     )
+    threshold = inference.predicting.threshold_of(loaded, threshold)
     _write(loaded, input, form, results, as_csv=as_csv, output=output, top=top, threshold=threshold)
 
 
@@ -131,7 +132,7 @@ def _write(
             if language() == "ko":
                 click.echo(b"\xef\xbb\xbf", nl=False)  # without it, Excel reads CP949
             for csv_part in predicting.as_csv(batches()):
-                click.echo(csv_part, nl=False)
+                click.echo(csv_part.encode(), nl=False)
         else:
             for batch in filter(None, batches()):  # blank lines give none
                 click.echo(b"\n".join(map(inference.lines.as_json, batch)))
@@ -170,16 +171,20 @@ def label(
     if output:
         check_output(output, model, file.file)
     if save:
-        artifacts.store.check_place(save, "--save")
-        check_outside(save, model, file.file)
-    descriptions = {}
+        check_folder(save, model, file.file)
+    descriptions: dict[str, str] = {}
     for description in describe:
         name, colon, sentence = description.partition(":")
         if not colon or not sentence.strip():
             raise click.UsageError(Message("--describe {one}: give it as NAME: SENTENCE", one=description))
-        descriptions[name.strip()] = sentence.strip()
+        name = name.strip()
+        if name in descriptions:
+            raise click.UsageError(
+                Message("--describe {one}: {name} is described twice: give one sentence", one=description, name=name)
+            )
+        descriptions[name] = sentence.strip()
     names = [name.strip() for part in labels for name in part.split(",")]
-    texts = [content for _, content in _texts_of(file, form, text)]
+    texts = [record["text"] for record in _records_of(file, form, text) if "error" not in record]
     sample = random.Random(0).sample(texts, min(_MOST_TEXTS, len(texts)))
     embedder = options.load_for_batches(model, device, precision)
     loaded = korbert.zero_shot(names, sample, descriptions, embedder)
@@ -223,28 +228,32 @@ def suggest(
     check_output(output, model, file.file, labelled)
     rows: list[Sequence[object]] = []
     if labelled:
-        for row in read_rows(labelled, [ROLES["text"], ROLES["label"]]):
+        labelled_rows = read_rows(labelled, [ROLES["text"], ROLES["label"]])
+        for line in labelled_rows.summary():
+            say(line, err=True)
+        for row in labelled_rows:
             labels = [row["label"]] if isinstance(row["label"], str) else row["label"]
             rows.append(("", row["text"], "", "", _SEPARATOR.join(labels)))
     labelled_texts = {row[1] for row in rows}
-    unlabelled = [(line, content) for line, content in _texts_of(file, form, text) if content not in labelled_texts]
+    failed = options.Failed(file.name)
+    good = [record for record in _records_of(file, form, text) if not failed(record)]
+    unlabelled = [record for record in good if record["text"] not in labelled_texts]
     loaded = options.load_for_batches(model, device, precision)
-    for suggestion in korbert.suggest(loaded, [content for _, content in unlabelled], count):
-        line, _ = unlabelled[suggestion.place]
+    for suggestion in korbert.suggest(loaded, [record["text"] for record in unlabelled], count):
         probability = "" if suggestion.probability is None else f"{suggestion.probability:.3f}"
-        rows.append((line, suggestion.text, _SEPARATOR.join(suggestion.labels), probability, ""))
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("line", "text", "guess", "probability", "label"), *rows])
-    write_bytes_atomically(output, table.getvalue().encode("utf-8-sig"))  # without its mark, Excel reads CP949
+        number = unlabelled[suggestion.place]["line"]
+        rows.append((number, suggestion.text, _SEPARATOR.join(suggestion.labels), probability, ""))
+    table = "".join(map(inference.predicting.csv_line, [("line", "text", "guess", "probability", "label"), *rows]))
+    write_bytes_atomically(output, table.encode("utf-8-sig"))  # without its mark, Excel reads CP949
     say(Message("{output}: {count:,} rows to label", output=output, count=sum(not row[-1] for row in rows)), err=True)
+    failed.end()
 
 
-def _texts_of(file: options.Input, form: Format, text: str | None) -> list[tuple[int, str]]:
-    """The line number and text of each record of a file; records that cannot be read are left out."""
+def _records_of(file: options.Input, form: Format, text: str | None) -> Iterator[JsonObject]:
+    """The line number and text, or the error, of each record of a file."""
     if not isinstance(file.file, Path):
         raise click.UsageError(Message("{name}: is read twice: give a file", name=file.name))
-    records = chain.from_iterable(inference.embedding.text_records(file.file, file.name, form, text))
-    return [(record["line"], record["text"]) for record in records if "error" not in record]
+    return chain.from_iterable(inference.embedding.text_records(file.file, file.name, form, text))
 
 
 COMMANDS = [predict, label, suggest]

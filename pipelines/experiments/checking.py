@@ -4,8 +4,6 @@ A label is doubtful if a linear model of other rows finds another one more proba
 first: those with which a model of other rows agrees least are most often wrong (Northcutt et al. 2021, 3.2).
 """
 
-import csv
-import io
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from korbert.personal_data import spans
 from korbert.pipelines.artifacts import StageInputs
 from korbert.pipelines.experiments.linear_inputs import joined_inputs
 from korbert.pipelines.experiments.task_rows import read_parts
+from korbert.pipelines.inference.predicting import csv_line
 from korbert.system import track
 from korbert.tasks.doubts import first_of, seen_in, slips, words_of
 from korbert.tasks.files import Place, TaskRow
@@ -139,14 +138,13 @@ def check(section: TaskSection, inputs: StageInputs, data: Path, model: Model) -
 
 def as_csv(rows: Sequence[CheckedRow]) -> bytes:
     """Returns the rows with findings as a CSV table that Excel can open."""
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(("line", "text", "label", "likelier", "probability", "findings"))
+    lines = [csv_line(("line", "text", "label", "likelier", "probability", "findings"))]
     for row in rows:
         probability = "" if row.probability is None else f"{row.probability:.3f}"
         findings = "; ".join(row.findings)
-        writer.writerow((row.place.number, "\n".join(row.texts), row.label, row.likelier, probability, findings))
-    return table.getvalue().encode("utf-8-sig")  # without a byte order mark, Excel reads CP949
+        text = "\n".join(row.texts)
+        lines.append(csv_line((row.place.number, text, row.label, row.likelier, probability, findings)))
+    return "".join(lines).encode("utf-8-sig")  # without a byte order mark, Excel reads CP949
 
 
 def _labels(task: Kind, row: TaskRow) -> list[str]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from korbert.messages import Message
-from korbert.modeling import CrfModel, Network
+from korbert.modeling import CrfModel, Encoder, Network
 from korbert.pipelines.experiments.linear import TUNED_SHARE, Learned, mean_of
 from korbert.pipelines.experiments.preparing import PreparedTask
 from korbert.pipelines.experiments.search import ModelResult, Search, within_minutes
@@ -32,7 +32,7 @@ from korbert.tasks.linear import exceeds
 from korbert.tasks.token_classification import TaggedExamples, transitions
 from korbert.training import by_length, model_inputs, to_device
 
-_STRENGTH = 0.1  # of L2 regularization, per row
+_STRENGTH = 0.1  # of L2 regularization, per window
 _LARGEST_STRENGTH = 300.0
 _OF_TRANSITIONS = 0.1  # strength of the regularization of transitions
 _MOST_UNITS = 100_000  # that the CRF is fitted on, to limit memory; the encoder learns from all
@@ -41,13 +41,13 @@ _LEARNING_RATE = 4e-4
 _STEPS = 250  # at least, of tuning, in up to _MOST_EPOCHS
 _FEWEST_EPOCHS = 3
 _MOST_EPOCHS = 6
-_BATCH_SIZES = ((200, 4), (1_000, 8))  # (number of training rows, batch size up to that number)
+_BATCH_SIZES = ((200, 4), (1_000, 8))  # (number of training windows, batch size up to that number)
 _LARGE_BATCH = 16
-_ROWS_AT_ONCE = 64
+_WINDOWS_AT_ONCE = 64
 
 
 class _Units(NamedTuple):
-    """Vectors (U, K x D), tags (U,), and the number of units of each row."""
+    """Vectors (U, K x D), tags (U,), and the number of units of each window."""
 
     vectors: Tensor
     targets: Tensor
@@ -100,10 +100,12 @@ def _chosen(ready: PreparedTask, task: TokenClassification) -> CrfModel:
 
 
 def _losses(model: CrfModel, units: _Units) -> NDArray[np.float64]:
-    """Returns the loss of each row, in nats."""
+    """Returns the loss of each window, in nats."""
     scores = model.classifier(units.vectors.to(model.mean.device))
-    rows = zip(torch.split(scores, units.lengths), torch.split(units.targets, units.lengths), strict=True)
-    return np.array([float(model.loss(row, targets.to(row.device), [len(row)])) for row, targets in rows])
+    windows = zip(torch.split(scores, units.lengths), torch.split(units.targets, units.lengths), strict=True)
+    return np.array(
+        [float(model.loss(window, targets.to(window.device), [len(window)])) for window, targets in windows]
+    )
 
 
 def _fitted(ready: PreparedTask, task: TokenClassification, start: Network) -> CrfModel:
@@ -125,25 +127,25 @@ def _fitted(ready: PreparedTask, task: TokenClassification, start: Network) -> C
     line = Message("a CRF is fitted on {layers} layers of the frozen encoder", layers=len(model.layers))
     if len(train.lengths) < len(ready.parts["train"].examples):
         line = Message(
-            "a CRF is fitted on {layers} layers of the frozen encoder, with the first {rows:,} rows",
-            layers=len(model.layers), rows=len(train.lengths),
+            "a CRF is fitted on {layers} layers of the frozen encoder, with the first {windows:,} windows",
+            layers=len(model.layers), windows=len(train.lengths),
         )  # fmt: skip
     ready.say(line)
     return model.to(ready.device).eval()
 
 
 def _units(ready: PreparedTask, model: CrfModel, part: str) -> _Units:
-    """Returns the units of the first rows of a part, up to _MOST_UNITS, with vectors standardized by the model."""
+    """Returns the units of the first windows of a part, up to _MOST_UNITS, with vectors standardized by the model."""
     examples = ready.parts[part].examples
     assert isinstance(examples, TaggedExamples)
     counts = np.add.reduceat(examples.labels >= 0, examples.offsets[:-1]) if len(examples) else np.empty(0, np.int64)
-    rows = int(np.searchsorted(np.cumsum(counts), _MOST_UNITS, side="right"))
-    rows = min(len(examples), max(rows, 1))
-    vectors: list[Tensor] = [torch.empty(0)] * rows
-    targets: list[Tensor] = [torch.empty(0)] * rows
+    windows = int(np.searchsorted(np.cumsum(counts), _MOST_UNITS, side="right"))
+    windows = min(len(examples), max(windows, 1))
+    vectors: list[Tensor] = [torch.empty(0)] * windows
+    targets: list[Tensor] = [torch.empty(0)] * windows
     model.eval()
-    batches = by_length(examples.lengths[:rows], _ROWS_AT_ONCE)
-    with track(f"vectors of {part}", total=rows, unit="rows") as advance, torch.inference_mode():
+    batches = by_length(examples.lengths[:windows], _WINDOWS_AT_ONCE)
+    with track(f"vectors of {part}", total=windows, unit="windows") as advance, torch.inference_mode():
         for numbers in batches:
             batch = to_device(examples.batch(numbers), ready.device)
             batch_vectors = model.vectors(**model_inputs(batch)).cpu()
@@ -152,7 +154,7 @@ def _units(ready: PreparedTask, model: CrfModel, part: str) -> _Units:
                 vectors[number] = batch_vectors[place][used]
                 targets[number] = batch["labels"][place].cpu()[used]
             advance(len(numbers))
-    return _Units(torch.cat(vectors), torch.cat(targets), [len(row_targets) for row_targets in targets])
+    return _Units(torch.cat(vectors), torch.cat(targets), [len(window_targets) for window_targets in targets])
 
 
 def _fit(model: CrfModel, units: _Units, strength: float) -> None:
@@ -190,21 +192,28 @@ def _tuned(ready: PreparedTask, task: TokenClassification, start: CrfModel) -> l
     """Returns the tuned model of each seed; [] if fewer validation rows are right than before, or there is no time."""
     ready = ready.with_teachers()
     settings = ready.settings
-    rows = len(ready.training.examples)
-    fields = type(settings).model_fields
+    windows = len(ready.training.examples)
     changed: JsonObject = {}
-    if settings.batch_size == fields["batch_size"].default:
-        changed["batch_size"] = (next((size for most, size in _BATCH_SIZES if rows <= most), _LARGE_BATCH),)
-    if settings.learning_rates == fields["learning_rates"].default:
+    if "batch_size" not in settings.model_fields_set:
+        changed["batch_size"] = (next((size for most, size in _BATCH_SIZES if windows <= most), _LARGE_BATCH),)
+    if "learning_rates" not in settings.model_fields_set:
         changed["learning_rates"] = (_LEARNING_RATE,)
     settings = settings.model_copy(update=changed)
     if not settings.epochs:
-        per_epoch = -(-rows // settings.batch_size[0])
+        per_epoch = -(-windows // settings.batch_size[0])
         epochs = min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, -(-_STEPS // per_epoch)))
         settings = settings.model_copy(update={"epochs": (epochs,)})
 
     def build(seed: int) -> CrfModel:
-        return copy.deepcopy(start).requires_grad_(True)
+        model = copy.deepcopy(start).requires_grad_(True)
+        encoder = model.encoder
+        highest = max(model.layers)
+        if isinstance(encoder, Encoder) and highest < encoder.config.num_hidden_layers:
+            # What the CRF does not read gets no gradient, for which DistributedDataParallel would wait.
+            first_unread = -(-highest // encoder.config.layers_per_set)
+            for unread in filter(None, (*encoder.layers[first_unread:], encoder.final_norm, encoder.piece_weight)):
+                unread.requires_grad_(False)
+        return model
 
     ready = within_minutes(replace(ready, settings=settings), build)
     tuned: list[tuple[CrfModel, JsonObject]] = []

@@ -19,17 +19,17 @@ from torch import nn
 
 from korbert.errors import ArtifactError, CorpusError, ModelError
 from korbert.huggingface.importing import read_folder
-from korbert.messages import Message, join_messages
+from korbert.messages import Message, join_messages, reason
 from korbert.model import Model
 from korbert.modeling import TransformersEncoder
-from korbert.pipelines.inference.input_records import records
+from korbert.pipelines.inference.input_records import MAX_CHARS, records
 from korbert.pipelines.inference.teachers import file_hashes
 from korbert.records import Fault, is_empty
 from korbert.system import broadcast, content_digest, intact, needed_for, read_object, track
 from korbert.system.durable import write_bytes_atomically
 from korbert.system.transformers_package import quietly, reason_of
 from korbert.tasks.doubts import words_of
-from korbert.tasks.files import Place, Role, TaskRow, TaskRows
+from korbert.tasks.files import Place, Role, TaskRow, TaskRows, cells
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Kind, Prepared, TaughtKind, TeacherOutputs
 from korbert.tasks.kinds.texts import TextKind
@@ -80,7 +80,8 @@ def _computed(
         texts = json.dumps([made_from, [teacher.kind.texts(row) for row in part]], ensure_ascii=True)
         names.append(f"taught-{hashlib.sha256(texts.encode()).hexdigest()[:32]}")
 
-    # All processes run the teacher, whose batches they share; rank 0 alone looks and writes.
+    # All processes run the teacher, whose batches they share, and read its parts; rank 0 alone finds which are missing,
+    # and writes them.
     missing = broadcast(lambda: [number for number, name in enumerate(names) if intact(cache, name) is None])
     with track("teacher", len(rows), "rows", len(rows) - sum(len(parts[number]) for number in missing)) as advance:
         for number in missing:
@@ -107,7 +108,13 @@ def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: 
 
     ModelError if it has another task or other labels, or cannot be loaded.
     """
-    is_ours = "korbert_format" in read_object(folder / "config.json")
+    config = folder / "config.json"
+    try:
+        is_ours = "korbert_format" in read_object(config)
+    except ValueError as error:
+        raise ModelError(
+            "{path}: cannot be read ({error}): restore the file as it was saved", path=config, error=reason(error)
+        ) from None
     if not is_ours and isinstance(task, TextKind):
         return _ClassifierOfTransformers(folder, task, device)
     model = Model.load(folder, device.type) if is_ours else _tagger_or_reader(folder, task, device)
@@ -118,7 +125,9 @@ def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: 
             "{folder}: has another tokenizer than the model that learns: name a teacher with the same one",
             folder=folder,
         )
-    return _Ours(folder, model, has_pieces)
+    # A model that masks personal data reads other texts than one that does not.
+    has_texts = getattr(model.kind, "mask_personal", False) == getattr(task, "mask_personal", False)
+    return _Ours(folder, model, has_pieces and has_texts)
 
 
 def _of_transformers(folder: Path, class_name: str) -> Any:
@@ -170,7 +179,9 @@ def _tagger_or_reader(folder: Path, task: TaughtKind, device: torch.device) -> M
 
 
 class _Ours:
-    """A teacher of korbert. has_pieces: whether its tokenizer is the student's, so that no text is analysed again."""
+    """A teacher of korbert. has_pieces: whether its texts are among the student's, by the same tokenizer: they are not
+    analysed again.
+    """
 
     def __init__(self, folder: Path, model: Model, has_pieces: bool) -> None:
         self.folder = folder
@@ -283,6 +294,7 @@ def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mappin
     ]
     result = TaskRows()
     for file in files:
+        cut = 0
         for batch in records(file, str(file), "auto", text_roles):
             for record in batch:
                 row = record.result(text_roles)
@@ -295,9 +307,23 @@ def read_unlabelled(files: Iterable[Any], roles: Sequence[Role], columns: Mappin
                     values: TaskRow = {role.name: row.get(role.name) for role in text_roles}
                     tokens = record.fields.get("tokens")
                     if has_tokens and isinstance(tokens, list):  # tokens are joined as the task does it
-                        values = {"tokens": tokens}
+                        try:
+                            values = {"tokens": cells.words(tokens)}
+                        except ValueError as error:
+                            fault = Message("{column!r} {fault}", column="tokens", fault=reason(error))
+                            result.drop(place, Fault("bad_row", fault))
+                            continue
+                    else:
+                        cut += row.get("cut", False)
                     result.rows.append(values)
                     result.places.append(place)
+        if cut:
+            result.notes.append(
+                Message(
+                    "{file}: {count:,} texts are longer than {longest:,} characters: only their beginnings are learned",
+                    file=str(file), count=cut, longest=MAX_CHARS,
+                )
+            )  # fmt: skip
     if not result.rows:
         raise CorpusError("no text can be used: {said}", said=join_messages(result.summary()))
     return result

@@ -27,7 +27,7 @@ from korbert.records import (
     nested_columns,
     open_records,
 )
-from korbert.tasks.files import ROLES, Given, Role, column_for, columns_of, row_of
+from korbert.tasks.files import ROLES, Given, Role, cells, column_for, columns_of, row_of
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +68,11 @@ class Record:
         tokens = value.get("tokens")
         names = next((role.names for role in roles if role.name == "text"), ())
         if isinstance(tokens, list) and "text" in names and column_for(names, tuple(value)) is None:
-            value = {**value, "text": " ".join(map(str, tokens))}
+            try:
+                words = cells.words(tokens) if tokens else []
+            except ValueError as error:
+                return cls(line, value, error=f"'tokens' {error}")
+            value = {**value, "text": " ".join(words)}
         return cls(line, value, cut)
 
     def result(
@@ -84,6 +88,10 @@ class Record:
         id_column = column_for(ids, present) if ids else next(filter(self.fields.__contains__, ID_NAMES), None)
         id = self.fields.get(id_column or "")
         if isinstance(id, str | int) and not isinstance(id, bool):
+            try:
+                cells.text(id)  # what no file can hold is refused, as in texts
+            except ValueError as error:
+                return {**result, "error": f"{id_column!r} {error}"}
             result["id"] = id
         if self.error:
             return {**result, "error": self.error}
@@ -198,6 +206,14 @@ def records_of_table(
     extra = [*ID_NAMES, *(["tokens"] if "text" not in table.columns else [])]
     all_columns = table.columns if every_column else ()  # in their order
     wanted = list(dict.fromkeys(filter(None, [*all_columns, *named, *(key for key in extra if key in table.columns)])))
+    for column in wanted:
+        if (count := table.columns.count(column)) > 1:
+            _logger.warning(
+                Message(
+                    "{file}: {count} columns are called {column!r}, and only the first is read: give each its own name",
+                    file=table.place(name), count=count, column=column,
+                )
+            )  # fmt: skip
     for number, (place, value) in enumerate(table.records(wanted), before + 1):
         if isinstance(value, Fault) and not table.objects:
             value = value._replace(what=f"{value.what} ({table.unit} {place} of the file)")

@@ -43,7 +43,7 @@ from korbert.system import MARK, claim, remove, track, write_atomically
 from korbert.tasks.files import Role
 from korbert.vectors import VectorArgs
 
-_VERSION = 1  # raise it when the same records give other parts
+_VERSION = 2  # raise it when the same records give other parts
 _PART_BYTES = 1 << 21  # of text
 _PART = re.compile(r"part-\d{6,}-[0-9a-f]{32}\.parquet")
 _FAILED = b"korbert.failed"  # in the metadata of a part: number of its rows with an error
@@ -82,6 +82,7 @@ class RecordPredictor:
         """asked: why, as in Model.predict; top and threshold, as in predicting.select_labels."""
         if abstain is not None:
             model = model.abstaining(abstain)
+        asked["threshold"] = predicting.threshold_of(model, asked["threshold"])
         return cls(model, predicting.RecordReader.of(model, columns, mask_personal=mask_personal), asked)
 
     @property
@@ -229,8 +230,9 @@ def write_parts(
 
     A row has the columns of its record (as texts, unless the file is Parquet or Arrow), then `file`, `line` and the
     results: a `vector`, or the columns of `korbert predict --csv`; a record that cannot be read has its `error`. A
-    column of the records with such a name gets `input_` before it. load: makes the same processor in each worker. The
-    counts are `rows`, `failed`, and `resumed`: rows of an earlier run. CorpusError for files without a record.
+    column of the records with such a name gets `input_` before it, even if it has that already. load: makes the same
+    processor in each worker. The counts are `rows`, `failed`, and `resumed`: rows of an earlier run. CorpusError for
+    files without a record.
     """
     roles = list(processor.roles)
     digest = processor.digest
@@ -341,7 +343,10 @@ def _table_of(
         table = pa.table(
             {name: pa.array([cell_text(record.fields.get(name)) for record in records], pa.string()) for name in names}
         )
-    table = table.rename_columns([f"input_{name}" if name in _RESULTS else name for name in table.column_names])
+    # A column is renamed alike in all parts, whatever others a part has: `input_label`, too, as `label` takes its name.
+    table = table.rename_columns(
+        [f"input_{name}" if name.replace("input_", "") in _RESULTS else name for name in table.column_names]
+    )
     places = [{"file": unit.file, "line": record.line} for record in records]
     rows = [place | result for place, result in zip(places, results, strict=True)]
     table = predicting.with_predictions(table, rows, {"id", *(role.name for role in roles)})

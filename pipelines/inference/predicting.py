@@ -28,6 +28,7 @@ from korbert.pipelines.inference.input_records import InputResult, Record, optio
 from korbert.records import Format, Source, open_plain, type_name
 from korbert.system import JsonObject, write_atomically
 from korbert.tasks.files import ROLES, Role, text_or_empty
+from korbert.tasks.files.cells import text
 from korbert.tasks.kinds.texts import NO_TEXT, TextKind
 
 
@@ -122,7 +123,10 @@ def add_predictions(model: Model, rows: Sequence[InputResult], *, why: bool = Fa
     for row, prediction in zip(good, predictions, strict=True):
         row.pop("context", None)  # which may be long
         row.update(prediction)
-        if getattr(model.network, "knows_usual", False):  # a column of a table, whatever the first row has
+        # Columns of a table, whatever the first row has.
+        if why:
+            row.setdefault("reasons", None)
+        if getattr(model.network, "knows_usual", False):
             row.setdefault("unlike", None)
 
 
@@ -131,7 +135,7 @@ def roles_of(model: Model) -> list[Role]:
     kind = model.task
     if "predict" not in model.can:
         names = ("question", "context") if "answer" in model.can else ("text",)
-        return [replace(ROLES[name], value=string) for name in names]
+        return [replace(ROLES[name], value=lambda cell: text(string(cell))) for name in names]
     roles = [ROLES[name] for name in (*kind.needs, *kind.takes)]
     return [replace(role, value=text_or_empty) if role.value is ROLES["text"].value else role for role in roles]
 
@@ -158,6 +162,11 @@ def json_of(result: object) -> JsonObject:
     return {"prediction": None, "why": NO_TEXT} if result != result else {"prediction": result}
 
 
+def threshold_of(model: Model, threshold: float | None) -> float | None:
+    """The threshold for `select_labels`: what a model holds back below a higher one stays so."""
+    return None if threshold is None else max(threshold, getattr(model.kind, "abstains_below", 0.0) / 100)
+
+
 def select_labels(result: InputResult, top: int | None = None, threshold: float | None = None) -> InputResult:
     """A result with the `top` most probable labels, without what is less probable than the threshold.
 
@@ -172,7 +181,7 @@ def select_labels(result: InputResult, top: int | None = None, threshold: float 
         ranked = sorted(probabilities.items(), key=lambda pair: -pair[1])
         if threshold is not None and result.get("labels") is not None:
             result["labels"] = [label for label, probability in probabilities.items() if probability >= threshold]
-        elif threshold is not None and ranked[0][1] < threshold:
+        elif threshold is not None and "label" in result and ranked[0][1] < threshold:
             result["label"] = None
         result["probabilities"] = dict(ranked[:top]) if top else probabilities
     if threshold is not None and "spans" in result:
@@ -183,9 +192,14 @@ def select_labels(result: InputResult, top: int | None = None, threshold: float 
 def as_csv(batches: Iterable[Sequence[InputResult]]) -> Iterator[str]:
     """The rows of as_table as CSV, a part for each batch."""
     for rows in as_table(batches):
-        part = io.StringIO()
-        csv.writer(part, lineterminator="\n").writerows(rows)
-        yield part.getvalue()
+        yield "".join(map(csv_line, rows))
+
+
+def csv_line(row: Sequence[object]) -> str:
+    """A row as a line of CSV that ends in a line feed."""
+    line = io.StringIO()
+    csv.writer(line).writerow(row)  # lines that end in \r\n: a field with one of the two is quoted
+    return line.getvalue()[:-2] + "\n"
 
 
 def as_table(batches: Iterable[Sequence[InputResult]]) -> Iterator[list[list[str | float]]]:

@@ -36,7 +36,8 @@ def test_from_nothing_to_a_model(here, texts, command):
     assert [one["label"] for one in results[:3]] == ["환불", "배송", "배송"]
     assert results[3]["why"] == "the text is empty"
     assert korbert.load(here / "first").predict(TEXTS[0]).label == "환불"
-    assert "first: " in command(*asked, "--save", here / "first", code=2).err
+    again = command("label", texts, "--text", "문의", "--labels", "환불", "--save", here / "first", code=2).err
+    assert "first: already exists: name a new folder" in again  # before anything is done
 
     command("suggest", here / "first", texts, "--text", "문의", "--rows", "4", "--output", here / "next.csv")
     rows = _rows(here / "next.csv")
@@ -57,11 +58,31 @@ def test_from_nothing_to_a_model(here, texts, command):
     assert found.model.predict(TEXTS[0]).label in ("환불", "배송")
 
 
+def test_what_suggest_cannot_read_is_said(here, command):
+    lines = [json.dumps({"text": text}, ensure_ascii=False) for text in filter(None, TEXTS)]
+    lines[2:2] = ["no JSON", '{"text": 3}']
+    (here / "texts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (here / "done.jsonl").write_text(
+        '{"text": "환불이 안 됐어요\\r", "label": "환불"}\n{"text": "가\\ud800", "label": "배송"}\n', encoding="utf-8"
+    )
+    asked = ("--labelled", "done.jsonl", "--rows", "2", "--output", "next.csv")
+    said = command("suggest", "korbert-mini-embed", "texts.jsonl", *asked, code=1).err
+    assert "dropped 1 as bad_text: done.jsonl, line 2: 'text' has a surrogate at character 1" in said
+    assert "korbert: texts.jsonl: line 3: is not JSON" in said
+    assert "korbert: texts.jsonl: line 4: 'text' is a number, not a string" in said
+    assert "texts.jsonl: 2 of 8 lines failed" in said
+    rows = _rows(here / "next.csv")
+    assert [row["label"] for row in rows] == ["환불", "", ""]
+    assert rows[0]["text"] == "환불이 안 됐어요\r"
+    assert all(json.loads(lines[int(row["line"]) - 1])["text"] == row["text"] for row in rows[1:])
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
         ("--labels 환불,배송 -", "is read twice: give a file"),
         ("--labels 환불,배송 --describe 환불 texts.csv", "give it as NAME: SENTENCE"),
+        ("--labels 환불,배송 --describe 환불:가 --describe 환불:나 texts.csv", "환불 is described twice"),
         ("--labels 환불 --text 문의 texts.csv", "--labels: 환불: give two labels or more"),
         ("--labels 환불,배송 texts.csv", "no column text among 문의"),
     ],

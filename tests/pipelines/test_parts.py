@@ -205,6 +205,18 @@ def test_a_column_named_like_a_result_is_the_input_of_every_part(here, command, 
     assert found.input_label.notna().sum() == 29
 
 
+def test_the_input_of_a_column_is_named_alike_in_every_part(here, command, untrained_models):
+    pd.DataFrame({"text": ["좋다"], "label": ["처음"]}).to_parquet("a.parquet")
+    rows = {"text": ["나쁘다"], "label": ["그다음"], "input_label": ["처음"]}  # as predict has written them
+    pd.DataFrame(rows).to_parquet("b.parquet")
+    pd.DataFrame(rows).to_csv("c.csv", index=False)
+    command("predict", untrained_models / "nsmc", "[abc].*", "--output", "o")
+    found = read(here / "o")
+    assert found.input_label.tolist() == ["처음", "그다음", "그다음"]
+    assert found.input_input_label.fillna("").tolist() == ["", "처음", "처음"]
+    assert set(found.label) <= {"부정", "긍정"}
+
+
 def test_a_glob_does_not_read_what_an_interrupted_run_has_written(here, command, untrained_models):
     pd.DataFrame({"text": ["가"]}).to_parquet("a.parquet")
     (here / "b.parquet").write_bytes(b"PAR1 not whole")

@@ -16,9 +16,12 @@ import torch
 
 import korbert
 from korbert.errors import ModelError, SettingsError
+from korbert.modeling import ClassificationModel, save_model
+from korbert.pipelines.cli import run_command
 from korbert.pipelines.inference import lines
 from korbert.pipelines.inference.input_records import MAX_CHARS
 from korbert.pipelines.inference.predicting import predict_lines, select_labels
+from korbert.tasks.kinds.classification import Classification
 
 CONTEXT = "서울은 한국의 수도이다."
 
@@ -118,6 +121,34 @@ def test_why_there_is_no_label_stands_in_a_table(untrained_models, tmp_path, com
     assert good["error"] == ""
 
 
+def test_reasons_are_a_column_whatever_the_first_row_has(here, command):
+    (here / "a.txt").write_text("\n정말 좋다\n", encoding="utf-8")
+    empty, good = csv.DictReader(io.StringIO(command("predict", "korbert-mini-nsmc", "a.txt", "--why", "--csv").out))
+    assert empty["reasons"] == ""
+    assert "좋" in [reason["text"] for reason in json.loads(good["reasons"])]
+
+
+def test_a_carriage_return_comes_back(untrained_models, here, command):
+    texts = ["좋다\r", "앞\r뒤", "\r", "앞\r\n뒤", "끝"]
+    rows = [json.dumps({"text": text}, ensure_ascii=False) for text in texts]
+    (here / "a.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    command("predict", untrained_models / "nsmc", "a.jsonl", "--output", "b.csv")
+    assert (here / "b.csv").read_bytes().count(b"\r\n") == 1
+    again = command("predict", untrained_models / "nsmc", "b.csv").out.splitlines()
+    assert [json.loads(line)["text"] for line in again] == texts
+
+
+def test_a_printed_table_is_utf8_whatever_the_encoding_of_the_output(untrained_models, here, monkeypatch):
+    (here / "a.txt").write_text("정말 좋다\n", encoding="utf-8")
+    printed = io.TextIOWrapper(io.BytesIO(), "cp949")
+    monkeypatch.setattr(sys, "stdout", printed)
+    monkeypatch.setenv("KORBERT_LANG", "ko")
+    assert run_command(["predict", str(untrained_models / "nsmc"), "a.txt", "--csv"]) == 0
+    header, row = printed.buffer.getvalue().decode("utf-8-sig").splitlines()
+    assert header.startswith("line,")
+    assert row.startswith("1,,정말 좋다,")
+
+
 def test_a_csv_file_is_the_table_that_is_printed(untrained_models, tmp_path, command):
     (tmp_path / "a.csv").write_text("id,text\n7,좋다\n8,\n", encoding="utf-8")
     command("predict", untrained_models / "nsmc", tmp_path / "a.csv", "--output", tmp_path / "b.csv")
@@ -188,6 +219,42 @@ def test_columns_that_are_not_there(classifier, data, name, columns, said):
 ])  # fmt: skip
 def test_the_id_of_another_name(classifier, name, data, ids):
     assert [one["id"] for one in results(classifier, data, name, columns={"id": ["번호"]})] == ids
+
+
+@pytest.mark.parametrize(("name", "data", "said"), [
+    ("a.csv", b"id,text\n\xb0\xa1,\xec\xa2\x8b\xeb\x8b\xa4\n2,\xec\x8b\xab\xeb\x8b\xa4\n",
+     "'id' has byte 0xb0, which its encoding lacks, at character 0"),
+    ("a.jsonl", b'{"id": "\\ud800", "text": "a"}\n{"id": "2", "text": "b"}\n', "'id' has a surrogate at character 0"),
+])  # fmt: skip
+def test_an_id_that_no_file_can_hold_is_an_error_of_its_row(untrained_models, here, command, name, data, said):
+    (here / name).write_bytes(data)
+    err = command("predict", untrained_models / "nsmc", name, "--output", "b.csv", code=1).err
+    assert f"{name}: line 1: {said}" in err
+    with (here / "b.csv").open(encoding="utf-8-sig", newline="") as file:
+        bad, good = csv.DictReader(file)
+    assert (bad["id"], bad["label"], bad["error"]) == ("", "", said)
+    assert (good["id"], good["error"]) == ("2", "")
+
+
+def test_a_question_that_no_file_can_hold_is_an_error_of_its_row(untrained_reader, here, command):
+    (here / "a.jsonl").write_text(f'{{"question": "\\ud800", "context": "{CONTEXT}"}}\n', encoding="utf-8")
+    table = command("predict", untrained_reader, "a.jsonl", "--csv", code=1).out
+    assert "1,,'question' has a surrogate at character 0" in table
+
+
+def test_tokens_that_are_no_words_are_an_error_of_their_row(classifier):
+    rows = [{"tokens": ["정말", 5]}, {"tokens": ["가", None]}, {"id": 3, "tokens": []}]
+    found = results(classifier, "\n".join(map(json.dumps, rows)))
+    assert found[0]["text"] == "정말 5"
+    assert errors(found) == {2: "'tokens' has a part 1 that is missing, not a text"}
+    assert found[2]["why"] == "the text is empty"
+
+
+def test_columns_of_one_name_are_named(classifier, caplog):
+    (found,) = results(classifier, "text,점,점,text,,\n좋다,1,2,나쁘다,,\n", "a.csv")
+    assert found["text"] == "좋다"
+    (line,) = caplog.messages
+    assert line == "a.csv: 2 columns are called 'text', and only the first is read: give each its own name"
 
 
 def test_of_a_long_text_the_beginning_is_read(classifier):
@@ -317,11 +384,40 @@ ALL = {"probabilities": {"가": 0.2, "나": 0.7, "다": 0.6}}
     ({"label": "나", **ALL}, None, 0.7, {"label": "나", **ALL}),
     ({"label": "나", **ALL}, None, 0.8, {"label": None, **ALL}),
     ({"labels": ["나"], **ALL}, 1, 0.6, {"labels": ["나", "다"], "probabilities": {"나": 0.7}}),
+    ({"labels": None, **ALL, "why": "not sure"}, None, 0.8, {"labels": None, **ALL, "why": "not sure"}),
     ({"spans": [{"score": 0.4}, {"score": 0.6}]}, 1, 0.5, {"spans": [{"score": 0.6}]}),
     ({"error": "has no 'text'"}, 1, 0.5, {"error": "has no 'text'"}),
 ])  # fmt: skip
 def test_only_likely_labels_are_kept(result, top, threshold, expected):
     assert select_labels(result, top, threshold) == expected
+
+
+def test_a_threshold_gives_no_label_that_abstaining_holds_back(here, command, tiny_tokenizer, tiny_config):
+    task = Classification(metrics=("micro_f1",), max_length=32, labels=("가", "나", "다"), several=True).task()
+    network = ClassificationModel(tiny_config(num_hidden_layers=1), 3, labels="가나다")
+    with torch.no_grad():
+        network.classifier.weight.zero_()
+        network.classifier.bias.copy_(torch.tensor([0.99, 0.7, 0.1]).logit())
+    save_model(here / "model", network, tiny_tokenizer, task)
+    (here / "a.txt").write_text("정말 좋다\n", encoding="utf-8")
+    for abstain, threshold, labels in (
+        (None, 0.3, ["가", "나"]),
+        (95, None, ["가"]),
+        (95, 0, ["가"]),
+        (95, 0.3, ["가"]),
+        (95, 0.995, []),
+        (99.9, 0.3, None),
+    ):
+        asked = [] if abstain is None else ["--abstain", abstain]
+        asked += [] if threshold is None else ["--threshold", threshold]
+        found = json.loads(command("predict", "model", "a.txt", *asked).out)
+        assert found["labels"] == labels
+        assert "label" not in found
+        command("predict", "model", "*.txt", *asked, "--output", f"{abstain} {threshold}")
+        (part,) = (here / f"{abstain} {threshold}").iterdir()
+        (row,) = pq.read_table(part).to_pylist()
+        assert row["labels"] == (labels if labels is None else json.dumps(labels, ensure_ascii=False))
+    assert "--threshold nan: give a number" in command("predict", "model", "a.txt", "--threshold", "nan", code=2).err
 
 
 @pytest.mark.slow

@@ -1,12 +1,14 @@
 """Spans and words by a CRF on layers of the encoder: `finetune`, and `--quick` and `--only` of it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import korbert
 from korbert.errors import ModelError, SettingsError
+from korbert.pipelines.experiments import tagging
 
 PEOPLE = ["세종", "이순신", "유관순", "김구", "안중근", "윤동주"]
 PLACES = ["서울", "부산", "광주", "대구", "천안", "평양"]
@@ -89,6 +91,36 @@ def test_the_encoder_is_tuned_from_the_crf_on(tiny):
     assert any(line["template"].startswith("the encoder is tuned: ") for line in scores["said"])
     before, after = (model.network.encoder.state_dict() for model in (korbert.load(tiny), result.model))
     assert any(not np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_batch_size_and_a_rate_that_are_given_are_taken(tiny, monkeypatch):
+    ways = []
+
+    def noted(ready, *others, **named):
+        ways.append((ready.settings.batch_size, ready.settings.learning_rates))
+        return replace(ready, settings=ready.settings.model_copy(update={"epochs": ()}))
+
+    monkeypatch.setattr(tagging, "within_minutes", noted)
+    for given in ({}, {"batch_size": 32, "learning_rates": 2e-4}):
+        korbert.finetune(tiny, ROWS, max_length=32, epochs=1, baselines=False, **given)
+    assert ways == [((4,), (4e-4,)), ((32,), (2e-4,))]
+
+
+def test_all_that_is_tuned_has_a_gradient(monkeypatch):
+    """Else torchrun's processes wait for one another."""
+    without = []
+
+    def backward(ready, build):
+        model = build(0)
+        ready.task.loss(model, ready.training.examples.batch(np.arange(2)))["loss"].backward()
+        without.extend(
+            name for name, weights in model.named_parameters() if weights.requires_grad and weights.grad is None
+        )
+        return replace(ready, settings=ready.settings.model_copy(update={"epochs": ()}))
+
+    monkeypatch.setattr(tagging, "within_minutes", backward)
+    korbert.finetune("korbert-mini", ROWS, max_length=32, epochs=1, baselines=False)
+    assert without == []
 
 
 def test_words_have_labels_by_their_first_piece():

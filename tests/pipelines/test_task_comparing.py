@@ -8,6 +8,7 @@ from scipy import stats
 
 from korbert.errors import ArtifactError, SettingsError
 from korbert.pipelines.experiments.compare_tasks import compare_tasks
+from korbert.pipelines.reports.drawing.examples import in_words
 from korbert.pipelines.reports.pages.compare import show_tasks, write_page
 from korbert.tasks.kinds import KINDS
 from tests.pipelines.small_tasks import PARTS, fine_tune, write_table
@@ -219,6 +220,17 @@ def test_numbers_are_compared_and_shown(tmp_path):
     page = write_page(tmp_path / "compare.html", show_tasks(found)).read_text(encoding="utf-8")
     assert "one closer than two · 20 of 20 rows" in page
     assert "two closer" not in page
+
+
+@pytest.mark.parametrize(("row", "value", "words"), [
+    ({"text": None, "tokens": [*"김구는"]}, [[0, 2, "PS"]], "김구 PS"),
+    ({"text": "김구는", "tokens": None}, [[0, 2, "PS"]], "김구 PS"),
+    ({}, {"label": "좋", "probabilities": {"좋": 0.9, "나": 0.1}}, "좋 (90.0\N{NO-BREAK SPACE}%)"),
+    ({}, {"label": None, "probabilities": {"좋": 0.6, "나": 0.4}}, "none"),
+    ({}, {"labels": None, "probabilities": {"좋": 0.6, "나": 0.4}}, "none"),
+])  # fmt: skip
+def test_predictions_in_words(row, value, words):
+    assert in_words(row, value) == words
 
 
 def test_the_page_has_examples_of_each_side_and_escapes_texts(tmp_path):

@@ -9,8 +9,9 @@ from scipy.special import log_softmax, softmax
 
 import korbert
 from korbert.errors import KorbertError, ModelError, SettingsError
-from korbert.modeling import QuestionAnsweringModel
+from korbert.modeling import QuestionAnsweringModel, save_model
 from korbert.pipelines.experiments import search, teaching
+from korbert.pipelines.inference.input_records import MAX_CHARS
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.kinds.regression import Regression
@@ -188,6 +189,41 @@ def test_what_teachers_said_is_known_by_the_order_of_their_labels(teacher, tmp_p
     )
     assert first == pytest.approx(second[:, ::-1])
     assert len(list(tmp_path.glob("taught-*.npz"))) == 1
+
+
+@pytest.mark.parametrize("masks", [True, False])
+def test_a_teacher_reads_personal_data_as_it_has_learned_to(tmp_path, tiny_tokenizer, tiny_config, masks):
+    kind = Classification(metrics=("accuracy",), max_length=32, labels=("부정", "긍정"), mask_personal=masks)
+    network = kind.model(tiny_config(num_hidden_layers=1), torch.Generator().manual_seed(0))
+    save_model(tmp_path / "teacher", network, tiny_tokenizer, kind.task())
+    student = kind.model_copy(update={"mask_personal": not masks})
+    rows = [{"text": "010-1234-5678로 전화 주세요"}, {"text": TEXTS[0]}]
+    texts = [text for row in rows for text in student.texts(row)]
+    passages = dict(zip(texts, encode_passages(tiny_tokenizer, texts), strict=True))
+    found = teaching.teacher_of(tmp_path / "teacher", student, tiny_tokenizer, CPU).outputs(rows, passages)
+    expected = korbert.load(tmp_path / "teacher", "cpu").predict([row["text"] for row in rows])
+    assert found.values == pytest.approx(np.array([list(one.probabilities.values()) for one in expected]), abs=1e-5)
+
+
+def test_a_damaged_teacher_is_named(tmp_path, tiny_tokenizer):
+    (tmp_path / "config.json").write_text("{", encoding="utf-8")
+    with pytest.raises(ModelError, match=r"config\.json: cannot be read .* restore the file as it was saved"):
+        teaching.teacher_of(tmp_path, READING, tiny_tokenizer, CPU)
+
+
+def test_texts_without_labels_that_cannot_be_read_or_are_cut_are_said(tmp_path):
+    path = tmp_path / "more.jsonl"
+    lines = ['{"tokens": ["2024", 5]}', '{"text": "가", "tokens": ["가", null]}', '{"tokens": ["나", 0.5]}']
+    path.write_text("\n".join([*lines, json.dumps({"text": "ㅋ" * (MAX_CHARS + 1)})]), encoding="utf-8")
+    rows = teaching.read_unlabelled([path], TAGGING.roles, {})
+    assert rows.rows == [{"tokens": ["2024", "5"]}, {"text": "ㅋ" * MAX_CHARS}]
+    assert rows.dropped["bad_row"].first == [
+        f"{path}, record 2: 'tokens' has a part 1 that is missing, not a text",
+        f"{path}, record 3: 'tokens' has a part 1 that is a number with a fraction, not a text",
+    ]
+    assert rows.summary()[-1] == (
+        f"{path}: 1 texts are longer than 100,000 characters: only their beginnings are learned"
+    )
 
 
 def test_teachers_that_nothing_would_learn_from_are_not_asked(teacher, monkeypatch):

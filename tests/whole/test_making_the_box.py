@@ -31,7 +31,7 @@ def test_the_steps_are_printed_and_their_commands_are_ours(tmp_path):
     printed = made("--dry-run", check=True).stdout
     assert printed.startswith(table_of(steps))
     assert {model for step in steps for model in step.models} == {"all", *models_in_the_box()}
-    named = folders(tmp_path, tmp_path) | values | dict.fromkeys(teachers, "korbert-mini-embed")
+    named = folders(tmp_path, tmp_path, None, {}) | values | dict.fromkeys(teachers, "korbert-mini-embed")
     for step in steps:
         program, *arguments = step.command(named)
         if program == "python":
@@ -45,9 +45,11 @@ def test_the_steps_are_printed_and_their_commands_are_ours(tmp_path):
     assert recipe.section("pretrain").init == ""
 
 
-def test_an_encoder_that_is_there_is_not_made_and_a_reader_goes_on():
-    printed = made("--dry-run", "--encoder", "korbert-mini", "--reader", "korbert-mini-korquad", check=True).stdout
+def test_an_encoder_that_is_there_is_not_made_and_reader_and_tagger_go_on():
+    goes_on = ("--encoder", "korbert-mini", "--reader", "korbert-mini-korquad", "--tagger", "korbert-mini-ner")
+    printed = made("--dry-run", *goes_on, check=True).stdout
     assert printed.count("korbert finetune korbert-mini-korquad ") == 3  # two of three teachers, and the reader
+    assert printed.count("korbert finetune korbert-mini-ner ") == 2  # one of four teachers, and the tagger
     assert "korbert run" not in printed
     assert "korbert finetune korbert-mini " in printed
     assert "--base korbert-mini\n" in printed

@@ -20,6 +20,7 @@ from korbert.records import is_empty, value_in
 
 _T = TypeVar("_T")
 _DATE = re.compile(r"(\d{4})[-./](\d{1,2})[-./](\d{1,2})(.*)")
+_MONTH = re.compile(r"(19|20)\d\d\.(0?[1-9]|1[0-2])")
 _NAMES = {
     dict: Message("an object"),
     list: Message("a list"),
@@ -94,7 +95,7 @@ def text_or_empty(cell: object) -> str:
 def label(cell: object) -> str:
     """A label as in `name`. Numbers and truth values are spelled as in CSV: 1, 2.5, True.
 
-    A list of one label, as doccano writes it, is that label.
+    A list of one label, as doccano writes it, is that label; white space is left out.
     """
     value = value_in(cell)
     if value is None or value == {} or not isinstance(value, list | dict):
@@ -102,7 +103,7 @@ def label(cell: object) -> str:
     parts = value if isinstance(value, list) else [value]
     if any(isinstance(part, list) for part in parts):
         raise ValueError(Message("is a list of lists, not a label"))
-    names = [label(choice) for part in parts for choice in _chosen(part)]
+    names = [label(choice) for part in parts for choice in _chosen(part) if not _is_blank(choice)]
     if not names:
         raise ValueError(Message("is a list without a label"))
     if len(names) > 1:
@@ -117,18 +118,21 @@ def label(cell: object) -> str:
 
 def name(cell: object) -> str:
     """A text, number or truth value as in CSV, in NFC, without white space and zero-width characters around it."""
-    if isinstance(cell, float):
+    if isinstance(cell, float) and not math.isnan(cell):
         return str(int(cell)) if cell.is_integer() else repr(cell)  # pandas turns 1 into 1.0 in a column with gaps
     return str(cell) if isinstance(cell, bool) else nfc(text(cell).strip(BLANK))
 
 
 def moment(cell: object) -> float:
-    """A number; or a date, as seconds since 1970: 2026-11-29, 2026.11.29, 2026-11-29T10:20."""
-    if isinstance(cell, int | float) and not isinstance(cell, bool):
-        return float(cell)
+    """A finite number; or a date, as seconds since 1970: 2026-11-29, 2026.11.29, 2026-11-29T10:20.
+
+    2026.10 is refused: as a number it is 2026.1, and as a month it comes after 2026.9.
+    """
     spelling = cell.isoformat() if isinstance(cell, date) else name(cell)
+    if _MONTH.fullmatch(spelling):
+        raise ValueError(Message("is {cell!r}, a number or a month: write a date such as 2026-10-01", cell=spelling))
     with suppress(ValueError):
-        return float(spelling)
+        return score(spelling)
     if parts := _DATE.fullmatch(spelling):
         with suppress(ValueError):
             year, month, day, rest = parts.groups()
@@ -140,19 +144,24 @@ def moment(cell: object) -> float:
 def labels(cell: object) -> list[str]:
     """Labels from a list, or a string: of a list, or of labels as in `joined_labels`. May be empty.
 
-    An object names each label with 0 or 1, or holds a list of `choices` (Label Studio).
+    An object names each label with 0 or 1, or holds a list of `choices` (Label Studio). White space is left out.
     """
     value = value_in(cell)
     if value is None and isinstance(cell, str):
         value = joined_labels(cell)
     parts = value if isinstance(value, list) else [value]
-    return [label(choice) for part in parts for choice in _chosen(part)]
+    return [label(choice) for part in parts for choice in _chosen(part) if not _is_blank(choice)]
 
 
 def joined_labels(cell: str) -> list[str]:
     """The labels in a cell, separated by |, else by semicolons (Microsoft Forms ends with one), else by commas."""
     mark = next((mark for mark in "|;" if mark in cell), ",")
     return [part.strip(BLANK) for part in cell.split(mark) if not is_empty(part)]
+
+
+def _is_blank(cell: object) -> bool:
+    """Whether a cell is a string of white space; None and NaN are no strings."""
+    return isinstance(cell, str) and is_empty(cell)
 
 
 def _chosen(part: object) -> Sequence[object]:
@@ -208,7 +217,7 @@ def labels_of_lists(values: Sequence[list[str] | None]) -> Sequence[list[str] | 
 
 def score(cell: Any) -> float:
     """A finite number."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError):  # of an int of hundreds of digits
         if not isinstance(cell, bool) and math.isfinite(number := float(cell)):
             return number
     raise ValueError(Message("is {cell}, not a finite number", cell=_display(cell)))
@@ -307,7 +316,7 @@ def texts(cell: object) -> list[str]:
 
 def vector(cell: object) -> NDArray[np.float32]:
     """A list of finite numbers."""
-    with suppress(TypeError, ValueError):
+    with suppress(TypeError, ValueError, OverflowError), np.errstate(over="ignore"):
         numbers = np.asarray(value_in(cell), np.float32)
         if numbers.ndim == 1 and len(numbers) and np.isfinite(numbers).all():
             return numbers
@@ -392,7 +401,8 @@ def _span(part: object) -> LabelledSpan | QuotedSpan:
     if not isinstance(part, list | tuple) or len(part) != 3 or is_empty(part[2]):
         raise ValueError(Message("is {cell}, not start, end and label", cell=_display(part)))
     start, end = map(_offset, part[:2])
-    if start is None or end is None or not 0 <= start < end:
+    is_quoted = isinstance(quoted, str) and quoted != ""
+    if start is None or end is None or not 0 <= start < end + is_quoted:  # its end may be the last character
         raise ValueError(
             Message("is {cell}, where start and end are not characters from 0 in order", cell=_display(part))
         )

@@ -34,7 +34,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     """Detects the kind of task of a training file. columns: role -> column, as named by the user.
 
     several: whether the user said that a text has any number of labels. Raises CorpusError if no kind fits the columns,
-    and for a missing column.
+    and for a missing column; SettingsError for an unknown form and for a role in `columns` that does not exist.
     """
     taken = {column for names in columns.values() for column in names}
     table = open_table(path, form, taken.issubset)
@@ -54,7 +54,7 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
     several = several or any(_holds_lists(table, name) for name in columns.get("label", (has("labels"),)) if name)
     text = has("text")
     label_role = "labels" if several else "label"
-    label = has(label_role) or next(iter(columns.get("label", ())), "")
+    label = next(iter(columns.get("label", ())), "") or has(label_role)
     flags = [column for column in flag_columns(table.columns, table.first) if column != text]
     if not text and (label or has("score") or (several and flags)):
         raise CorpusError(
@@ -63,13 +63,13 @@ def detect(path: Path, columns: Mapping[str, Sequence[str]], form: Form = "auto"
             listed=column_names(table.columns),
             option=argument("text"),
         )
-    if (scores := has("score")) and not label:
-        return Detected("regression", {}, columns_summary({"score": [scores]}))
     if label:
         return _by_cells(table, label, text, columns.get("label", (label,)), several=several)
     if len(flags) > 1 and several:
         roles = columns_summary({"text": [text], "label": flags})
         return Detected("classification", {}, Message("{roles}: {count:,} labels", roles=roles, count=len(flags)), True)
+    if scores := has("score"):
+        return Detected("regression", {}, columns_summary({"score": [scores]}))
     if len(flags) > 1:
         raise CorpusError(
             "{path}: columns {shown} hold 0 and 1: if each says whether a label holds, use "
@@ -149,8 +149,8 @@ def _spans_or_answers(table: Table, has: Callable[[str], str], labels: Sequence[
 
 
 def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, several: bool) -> Detected:
-    """Regression if the first labels are numbers, many or with fractions; else classification."""
-    records = islice(table.read([label]), _ROWS)
+    """Regression if the first labels are numbers, many or with fractions, and not `several`; else classification."""
+    records = list(islice(table.read([label]), _ROWS))
     cells = [cells[0] for _, cells in records if not isinstance(cells, Fault) and not is_empty(cells[0])]
     numbers = []
     for cell in cells:
@@ -158,11 +158,11 @@ def _by_cells(table: Table, label: str, text: str, labels: Sequence[str], *, sev
             numbers.append(score(cell))
     count = len(set(numbers))
     is_whole = all(number.is_integer() for number in numbers)
-    if 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
+    if not several and 0 < len(numbers) == len(cells) and (count > _MANY_NUMBERS or not is_whole):
         why = Message("score from {column!r}: {count} numbers", column=label, count=count)
         return Detected("regression", {"score": (label,)}, why)
     count = len({nfc(str(cell).strip(BLANK)) for cell in cells})
     why = columns_summary({"text": [text], "label": labels})
-    if not several and len(cells) < _ROWS:
+    if not several and len(records) < _ROWS:
         why = Message("{roles}: {count:,} labels", roles=why, count=count)
     return Detected("classification", {}, why, several)

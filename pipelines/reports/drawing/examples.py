@@ -21,21 +21,21 @@ def in_words(row: TaskRow, value: "TaskPrediction") -> str:
     """A target or a prediction of a row as short text."""
     match value:
         case {"choice": key} | {"label": key}:
+            if key is None:  # held back
+                return Message("none")
             name = row["choices"][key] if "choice" in value else key
             if "probabilities" not in value:
                 return str(name)
             return f"{name} ({formatting.percent(value['probabilities'][key])})"
         case {"labels": labels}:
-            return ", ".join(labels) or Message("none")
+            return ", ".join(labels or ()) or Message("none")
         case int():
             return str(row["choices"][value])
         case float():
             return f"{value:.3f}"
         case list():
-            texts = (
-                item if isinstance(item, str) else f"{row.get('text', '')[item[0] : item[1]]} {item[2]}"
-                for item in value
-            )
+            text = row.get("text") or "".join(row.get("tokens") or ())  # tokens with spans are characters
+            texts = (item if isinstance(item, str) else f"{text[item[0] : item[1]]} {item[2]}" for item in value)
             return ", ".join(texts) or Message("none")
     return str(value)
 

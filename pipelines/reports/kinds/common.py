@@ -79,7 +79,13 @@ class ScoredRows:
         """The indices of errors, the most confident first, and the section on calibration. key: "label" or "choice"."""
         true, predicted = self.kind.run(self.rows, self.predictions).T
         right = true == predicted
-        probabilities = np.array([prediction["probabilities"][prediction[key]] for prediction in self.predictions])
+        # A label that was held back has no probability.
+        probabilities = np.array(
+            [
+                np.nan if prediction[key] is None else prediction["probabilities"][prediction[key]]
+                for prediction in self.predictions
+            ]
+        )
         order = np.argsort(-np.nan_to_num(probabilities), kind="stable")
         calibrated = calibration(probabilities, right, x=_PROBABILITIES[key], y=Message("share correct"))
         return order[~right[order]].tolist(), Section(Message("Confidence"), list(calibrated))

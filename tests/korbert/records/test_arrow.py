@@ -1,9 +1,13 @@
 import json
+import unicodedata
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from korbert.errors import CorpusError
+from korbert.records import cell_of
 from korbert.tasks.files import ROLES, read_rows
 
 TEXT, LABEL, TOKENS, TAGS = (ROLES[name] for name in ("text", "label", "tokens", "tags"))
@@ -84,3 +88,16 @@ def test_columns_inside_structs_are_named_by_path(tmp_path):
         read = read_rows(tmp_path / name, [TEXT, ROLES["score"]], columns={"score": "labels.label"})
         assert read.rows == [{"text": "가", "score": 4.9}], name
         assert read.dropped["no_score"].count == 1, name
+
+
+def test_names_with_dots_are_read_as_they_are_listed(tmp_path):
+    name = unicodedata.normalize("NFD", "등급")
+    record = {"sentence1": "가", "v1": {"x": 1}, "v1.0": {name: {"a.b": 4.9}}, f"{name}.b": 3}
+    pq.write_table(pa.Table.from_pylist([record]), tmp_path / "a.parquet")
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n", "utf-8")
+    for file in ("a.parquet", "a.jsonl"):
+        for column, score in ((f"v1.0.{name}.a.b", 4.9), ("v1.0.등급.a.b", 4.9), ("v1.x", 1), ("등급.b", 3)):
+            read = read_rows(tmp_path / file, [TEXT, ROLES["score"]], columns={"score": column})
+            assert read.rows == [{"text": "가", "score": score}], (file, column)
+    assert cell_of(record, "v1.0.등급.a.b") == 4.9
+    assert cell_of(record, "v1.0.등급.a.c") is None

@@ -69,6 +69,9 @@ def test_a_short_name_of_a_kind_is_as_good_as_its_name_and_a_set_is_of_its_own_k
         (["text,slots", '가나,"{""곳"": ""가""}"'], False, "slots", "text from 'text', slots from 'slots'"),
         (["text,choice1,choice2,label", "가,나,다,0"], False, "multiple-choice", "choices from 'choice1'"),
         (["text,score", "가,0.5"], False, "regression", "score from 'score'"),
+        (["문장,점수,욕설,지역", "가,5,1,0", "나,3,0,0"], True, "classification", "label from '욕설', '지역'"),
+        (["text,label", *(f"문장,{n % 30}" for n in range(90))], True, "classification", "label from 'label'"),
+        (["comments,hate,categories", "가,0,0.5", "나,1,1.5"], True, "classification", "label from 'hate'"),
         (["text,label", *(f"문장,{n / 7:.3f}" for n in range(50)), "문장,"], False, "regression", "from 'label'"),
     ],
 )
@@ -77,6 +80,17 @@ def test_what_a_file_is_taken_for(tmp_path, lines, several, kind, why):
     columns = {"label": ["hate"]} if "hate" in lines[0] else {}
     found = detect(path, columns, several=several)
     assert (found.kind, why in found.why) == (kind, True)
+
+
+@pytest.mark.parametrize(("pairs", "counted"), [(499, ": 2 labels"), (501, "")])
+def test_labels_are_counted_if_all_rows_were_looked_at(tmp_path, pairs, counted):
+    path = written(tmp_path, "a.csv", "text,label\n" + "가,a\n나,\n" * pairs + "다,b\n")
+    assert detect(path, {}).why == f"text from 'text', label from 'label'{counted}"
+
+
+def test_a_role_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(SettingsError, match="'lable' cannot be named for this kind of task"):
+        detect(written(tmp_path, "a.csv", "text,label\n가,a\n"), {"lable": ["label"]})
 
 
 def test_files_of_several_labels_ask_for_several(tmp_path):

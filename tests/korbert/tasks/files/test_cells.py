@@ -6,6 +6,9 @@ import pytest
 
 from korbert.records.table import is_empty
 from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan
+from korbert.tasks.files.cells import QuotedSpan
+
+HUGE = 10**309  # more than a float holds
 
 
 @pytest.mark.parametrize(
@@ -29,6 +32,8 @@ from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan
         ("labels", [1, 0], ["1", "0"]),
         ("labels", [], []),
         ("labels", 3, ["3"]),
+        ("labels", ["a", "", {"choices": [" ", "b"]}], ["a", "b"]),
+        ("label", ["", "긍정"], "긍정"),
         ("score", " 4.25 ", 4.25),
         ("score", 3, 3.0),
         ("tokens", "나는 학교에 간다", ["나는", "학교에", "간다"]),
@@ -67,6 +72,10 @@ from korbert.tasks.files import ROLES, GoldAnswer, LabelledSpan
         ("spans", {"start": [0], "end": [2], "label": ["A"]}, [LabelledSpan(0, 2, "A")]),
         ("spans", '[{"start": 0, "end": 2, "type": "A"}]', [LabelledSpan(0, 2, "A")]),
         ("spans", "[]", []),
+        ("spans", [{"start": 3, "end": 3, "label": "A", "text": "나"}], [QuotedSpan(3, 3, "A", "나")]),
+        ("time", "1970-01-02", 86_400.0),
+        ("time", 3.5, 3.5),
+        ("time", "3.5", 3.5),
     ],
 )
 def test_values(role, cell, value):
@@ -108,7 +117,21 @@ def test_values(role, cell, value):
         ("spans", [[2, 1, "A"]], "where start and end are not characters"),
         ("spans", [[1, 2]], "not start, end and label"),
         ("spans", [["0", "하나", "A"]], "where start and end are not characters"),
+        ("spans", [[1, 1, "A"]], "where start and end are not characters"),
+        ("spans", [{"start": 1, "end": 1, "label": "A", "text": ""}], "where start and end are not characters"),
+        ("spans", [[0, HUGE, "A"]], "where start and end are not characters"),
+        ("label", ["", " "], "is a list without a label"),
         ("labels", [None], "is missing, not a text"),
+        ("labels", [1, math.nan], "is a number with a fraction, not a text"),
+        ("score", HUGE, r"is 1000+\.\.\., not a finite number"),
+        ("vector", [HUGE], "not a list of finite numbers"),
+        ("vector", [1e39], r"is \[1e\+39\], not a list of finite numbers"),
+        ("starts", HUGE, "not a character from 0"),
+        ("time", HUGE, "neither a number nor a date"),
+        ("time", "nan", "is 'nan', neither a number nor a date"),
+        ("time", "Infinity", "is 'Infinity', neither a number nor a date"),
+        ("time", "2026.10", "is '2026.10', a number or a month: write a date such as 2026-10-01"),
+        ("time", 2026.1, "is '2026.1', a number or a month"),
     ],
 )
 def test_invalid_cells_are_explained(role, cell, said):

@@ -4,11 +4,13 @@ import json
 from types import SimpleNamespace
 
 import datasets
+import openpyxl
 import pytest
 
 from korbert.errors import CorpusError
 from korbert.pipelines.experiments.task_rows import roles_of
-from korbert.tasks.files import LabelledSpan, read_rows
+from korbert.pipelines.inference.input_records import records
+from korbert.tasks.files import ROLES, LabelledSpan, read_rows
 from korbert.tasks.kinds import KINDS
 from korbert.tasks.kinds.detecting import detect
 from tests.korbert.tasks.writing import written
@@ -131,6 +133,95 @@ def test_what_is_not_settled_is_left_out(tmp_path):
     _, rows = read(written(tmp_path, "a.jsonl", records))
     assert [row["spans"] for row in rows] == [[LabelledSpan(0, 2, "PS")]]
     assert {reason: dropped.count for reason, dropped in rows.dropped.items()} == {"rejected": 2, "ignored": 1}
+
+
+def _choice(name, *choices):
+    return _region({"choices": list(choices)}, "choices", name)
+
+
+def test_controls_of_label_studio_keep_their_names_in_the_whole_file(tmp_path):
+    """Though a task has an answer to only one of them."""
+    tasks = [_task([_choice("기분", "기쁨")]), _task([_choice("주제", "정치")])]
+    tasks += [_task([_choice("기분", "슬픔"), _choice("주제", "경제")])]
+    path = written(tmp_path, "a.json", tasks)
+    assert [row["label"] for row in read(path, columns={"label": ["기분"]})[1]] == ["기쁨", "슬픔"]
+    assert [row["label"] for row in read(path, columns={"label": ["주제"]})[1]] == ["정치", "경제"]
+    path = written(tmp_path, "a.json", [_task([_region(PS, name="이름")]), _task([_region(LC, name="곳")])])
+    assert [row["spans"] for row in read(path, columns={"spans": ["곳"]})[1]] == [[], SPANS[1:]]
+
+
+def test_a_choice_for_each_region_is_no_label(tmp_path):
+    path = written(tmp_path, "a.json", [_task(CHOICE), _task([*CHOICE, *CHOICES])])
+    _, rows = read(path)
+    assert [row["label"] for row in rows] == ["긍정"]
+    assert rows.dropped["bad_record"].first == [
+        f"{path}, line 29: has several answers to 'sentiment' in one annotation, as one for each region: keep one"
+    ]
+
+
+END = {"word": "하늘", "start_idx": 0, "end_idx": 1}
+OWN = [
+    ({"guid": "1", "title": "제목", "text": TEXT, "label": "정치"}, "text", TEXT),
+    ({"guid": "1", "title": TEXT, "id": "가", "label": "정치"}, "id", "가"),
+    ({"data": "2026-11-29", "text": TEXT, "label": "정치"}, "text", TEXT),
+    ({"query": "무엇?", "pos": ["배"], "passage": CONTEXT, "label": "정치"}, "context", CONTEXT),
+    ({"sentence": [{"form": "가"}], "text": TEXT, "label": "정치"}, "text", TEXT),
+    ({"sentence": TEXT, "subject_entity": END, "object_entity": END, "text": CONTEXT, "label": "a"}, "text", CONTEXT),
+    ({"guid": "1", "sentence1": "가", "sentence2": "나", "labels": {"label": 1}, "score": 5}, "score", 5),
+]
+
+
+@pytest.mark.parametrize(("record", "role", "value"), OWN)
+def test_columns_of_a_file_are_not_replaced_by_those_of_a_form(tmp_path, record, role, value):
+    path = written(tmp_path, "a.jsonl", [record])
+    columns = {role: "passage" if role == "context" else role}
+    assert read_rows(path, [ROLES[role]], columns=columns).rows == [{role: value}]
+
+
+def test_notes_on_a_workbook_stay(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["guid", "title", "label"], ["1", TEXT, "생활"], ["2", TEXT, "정치"]):
+        book.active.append(row)
+    book.active.row_dimensions[3].hidden = True
+    book.save(tmp_path / "a.xlsx")
+    rows = read(tmp_path / "a.xlsx")[1]
+    assert rows.sources[0].form.startswith("KLUE-TC in Excel")
+    assert rows.notes == [f"{tmp_path / 'a.xlsx'}: hidden rows or columns, read all the same: 1"]
+
+
+def test_texts_of_brat_without_annotations_are_counted(tmp_path):
+    """In a folder, in a list of its files, and in those of several folders, each under its own name."""
+    folders = tmp_path / "가", tmp_path / "나"
+    for folder in folders:
+        folder.mkdir()
+        (folder / "a.ann").write_text("T1\tPS 0 3\t하늘\n", "utf-8")
+        (folder / "a.txt").write_text(TEXT, "utf-8")
+        (folder / "b.txt").write_text(TEXT, "utf-8")
+    roles = roles_of(KINDS["token-classification"].kind_class, part="train")
+    (tmp_path / "가" / "c.ann").write_text(ANN, "utf-8")
+    (tmp_path / "가" / "c.txt").write_text(TEXT, "utf-8")
+    folder = folders[0]
+    for paths in (folder, sorted(folder.iterdir())):
+        rows = read_rows(paths, roles)
+        assert [row["id"] for row in rows] == ["c"]
+        assert rows.dropped["unlabelled"].first == [f"{folder}, record 3: b.txt has no b.ann next to it"]
+    rows = read_rows([file for one in folders for file in sorted(one.iterdir())], roles)
+    assert [str(place) for place in rows.places] == [f"{folder}, record 2"]
+    said = [line.split(":")[0] for line in rows.dropped["bad_spans"].first]
+    assert said == [f"{one}, record 1" for one in folders]
+    assert rows.dropped["unlabelled"].count == 2
+    # A text by itself in another folder is one without annotations, too.
+    rows = read_rows([folder / "c.ann", folder / "c.txt", folders[1] / "b.txt"], roles)
+    assert rows.dropped["unlabelled"].first == [f"{folders[1]}, record 1: b.txt has no b.ann next to it"]
+    # Its text is read where no labels are needed.
+    texts = [record for batch in records(folder, "가", "auto", [ROLES["text"]]) for record in batch]
+    assert [record.fields["text"] for record in texts] == [TEXT] * 3
+
+
+def test_files_of_brat_with_a_mark_alone_are_empty(tmp_path):
+    for name, content in (("a.txt", TEXT), ("a.ann", ANN), ("b.txt", "\ufeff"), ("b.ann", "\ufeff\n")):
+        (tmp_path / name).write_text(content, "utf-8")
+    assert [(row["text"], row["spans"]) for row in read(tmp_path)[1]] == [(TEXT, SPANS), (None, [])]
 
 
 def test_standoff_of_brat(tmp_path):

@@ -65,10 +65,12 @@ def test_tags_stay_tags_and_two_columns_of_spans_are_refused(tmp_path):
         (EMOJI, 6, 8, "하늘", (6, 8)),
         (EMOJI, 8, 10, "하늘", (6, 8)),  # UTF-16 units
         (SENTENCE, 4, 5, "서울", (4, 6)),  # the end is that of the last character
+        (SENTENCE, 4, 4, "서", (4, 5)),
         (unicodedata.normalize("NFD", SENTENCE), 0, 5, "하늘", (0, 5)),
         (EMOJI, 8, 10, "나래", None),
         (EMOJI, 10, 12, "하늘", None),
         (SENTENCE, 20, 22, "하늘", None),
+        (SENTENCE, 4, 4, "하", None),
     ],
 )
 def test_the_text_of_a_span_says_where_it_is(tmp_path, text, start, end, quoted, found):
