@@ -25,10 +25,11 @@ class QueryPassagePair(NamedTuple):
 def pairs_of(title: str, text: str) -> Iterator[QueryPassagePair]:
     """The pairs of a document, the same ones for the same text.
 
-    titles: the title of the document, and its first paragraph. headings: title and heading, and the first paragraph
-    below; a heading is a line as in Wikipedia's extracts ("생애."), in 【】, or in Markdown. sentences: one sentence of
-    a paragraph of three or more, chosen by the paragraph's hash, and the other sentences (the inverse cloze task, Lee
-    et al. 2019, 3.2).
+    A paragraph is a line of 60 characters or more, of which the first 800 count; shorter ones are left out.
+    titles: the title of the document, and its first paragraph, unless a heading is before it. headings: title and
+    heading, and the first paragraph below; a heading is a line as in Wikipedia's extracts ("생애."), in 【】, or in
+    Markdown. sentences: one sentence of a paragraph of three or more, chosen by the paragraph's hash, and the other
+    sentences (the inverse cloze task, Lee et al. 2019, 3.2).
     """
     query = title  # of the next passage
     source: PairSource = "titles"

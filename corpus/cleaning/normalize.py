@@ -27,7 +27,8 @@ _BLANK_LINES = re.compile("\n{3,}")
 _AMPERSANDS = re.compile("&(?:amp;)+", re.IGNORECASE)  # escaped several times
 _ENTITY = re.compile("&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _VALUE = rf"\"[^\"<>{APART}]*\"|'[^'<>{APART}]*'|[^\s\"'<>{APART}]+"
-_ATTRIBUTES = rf"(?:\s+[a-zA-Z:-]+(?:\s*=\s*(?:{_VALUE}))?)*\s*/?>"  # not those of "a <b and c> d" in a formula
+# "a <b and c> d" holds a tag, too; "a <b + c> d" in a formula does not.
+_ATTRIBUTES = rf"(?:\s+[a-zA-Z:-]+(?:\s*=\s*(?:{_VALUE}))?)*\s*/?>"
 _BLOCK_TAG = re.compile(
     f"</?(?:p|br|hr|div|li|ul|ol|dl|dt|dd|table|tbody|thead|tr|h[1-6]|pre|blockquote|center|form){_ATTRIBUTES}",
     re.IGNORECASE,

@@ -36,6 +36,7 @@ from korbert.records import (
     rows_in,
     utf8,
 )
+from korbert.records.table import BLANK_BYTES, text_file
 
 _OTHERS: dict[str, FileKind] = {".txt": "text", ".text": "text", ".xml": "wikipedia"}
 _HEAD_BYTES = 1 << 12  # that tell JSON from JSON lines
@@ -66,7 +67,7 @@ def chunks(
         and num_shared < min(map(len, parts)) - 1
     ):
         num_shared += 1
-    first_name = num_shared or -1
+    first_name = num_shared if len(files) > 1 else -1
     file_names = {path: nfc("/".join(path.parts[first_name:])) for path in files}
     opened_files = (
         _open_segments(source, path, file_names[path], part_bytes, longest)
@@ -104,6 +105,8 @@ def _open_segments(
     encoding: str = source.encoding
     if encoding == "auto":
         encoding = encoding_in(head)
+    if kind == "text" and source.documents != "file" and head.strip(BLANK_BYTES):
+        text_file(path, head, encoding)  # refuses line ends in CR
     table = None
     if kind in FORMS:
         try:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from upath import UPath
 
 _DATASET_MARKS = ("state.json", "dataset_dict.json")  # written by `save_to_disk` of `datasets` next to Arrow files
+_CACHED = "cache-*.arrow"  # results of `map` and `filter`, which `datasets` leaves next to them
 
 
 def is_address(pattern: str) -> bool:
@@ -73,11 +74,13 @@ def check_name(path: File) -> None:
 
 
 def _select_files(names: Iterable[Path]) -> list[Path]:
-    """The names, relative to a folder, without hidden files and without the metadata of `datasets`."""
+    """The names, relative to a folder, without hidden files and without the metadata and cached files of `datasets`."""
     visible_names = [name for name in names if not any(part.startswith(".") or is_litter(part) for part in name.parts)]
     datasets = {name.parent for name in visible_names if name.name in _DATASET_MARKS}
     return [
-        name for name in visible_names if name.suffix == ".arrow" or datasets.isdisjoint((name.parent, *name.parents))
+        name
+        for name in visible_names
+        if datasets.isdisjoint(name.parents) or (name.suffix == ".arrow" and not name.match(_CACHED))
     ]
 
 

@@ -125,11 +125,13 @@ def row_of(
         return undecodable_row(raw, place, encoding) or faulty_row(place, None, raw, cells.reason, cells.what)
     *id, text = cells
     row_id = id[0] if id else number
+    is_id = isinstance(row_id, str | int) and not isinstance(row_id, bool) and row_id != ""
+    is_id = is_id and not _SURROGATE.search(str(row_id))
     shown = raw or ("" if text is None else str(text))
-    shown_id = None if raw else row_id  # an undecodable byte of the raw record may be in its id
+    shown_id = row_id if is_id and not raw else None  # an undecodable byte of the raw record may be in its id
     if undecodable := undecodable_row(shown, place, encoding, shown_id):
         return undecodable
-    if isinstance(row_id, bool) or not isinstance(row_id, str | int) or row_id == "" or _SURROGATE.search(str(row_id)):
+    if not is_id:
         fault = Message(
             "{field!r} is {kind}, not a text or a whole number", field=source.id, kind=_describe_value(row_id)
         )
@@ -163,4 +165,5 @@ def undecodable_row(text: str, place: str, encoding: str, local: str | int | Non
 
 
 def _readable(text: str) -> str:
-    return UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+    shown = UNDECODABLE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", text)
+    return shown.encode("utf-8", "backslashreplace").decode()  # other surrogates, which JSON may hold

@@ -66,13 +66,15 @@ class Chunk:
 
     @property
     def content(self) -> Iterator[str | int | bytes]:
-        """What a digest of the chunk covers besides its source: the names, places and bytes of its segments."""
+        """What a digest of the chunk covers besides its source in the settings: all that decides its rows."""
+        yield from (self.source.id, self.kind, self.numbered_by_file)
         for segment in self.segments:
             yield from (segment.file, segment.first, segment.record_bytes)
+            yield from (segment.encoding, repr(segment.columns), repr(segment.delimited))
             if isinstance(segment.data, bytes):
                 yield segment.data
             else:
-                yield from (str(item) for cells in segment.data for item in cells)
+                yield from (repr(item) for cells in segment.data for item in cells)
 
 
 @dataclass(frozen=True, slots=True)

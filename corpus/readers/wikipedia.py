@@ -19,7 +19,7 @@ _WIKITEXT = "wikitext"
 
 def segments(file: BufferedReader, path: File, name: str, part_bytes: int, longest: int) -> Iterator[Segment]:
     """Whole pages, about `part_bytes` in a segment. Raises CorpusError if the file ends inside a page, or a page, which
-    MediaWiki limits to 2 MiB, is longer than `longest`."""
+    MediaWiki limits to 2 MiB, is so long that more than `part_bytes` + `longest` bytes are held."""
     first = 1
     buffer = bytearray()
     searched = 0  # no page ends in `buffer` before this
@@ -82,13 +82,17 @@ def _row(data: bytes, place: str) -> SourceRow:
 
 
 def parse_page(row: SourceRow) -> SourceRow:
-    """The row of a page with its wikitext as prose; faulty if that cannot be parsed."""
+    """The row of a page with its wikitext as prose; faulty if that cannot be parsed.
+
+    Two entities that are a surrogate pair become its character, half a pair becomes U+FFFD.
+    """
     from korbert.corpus.readers import wikitext  # not at the top: only this kind of source needs the parser
 
     if row.reason is not None:
         return row
     try:
-        return SourceRow(row.place, row.id, wikitext.prose(row.text))
+        prose = wikitext.prose(row.text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return SourceRow(row.place, row.id, prose)
     except RecursionError:
         fault = Message("its wikitext is nested too deep to be parsed")
         return faulty_row(row.place, row.id, row.text, "bad_text", fault)

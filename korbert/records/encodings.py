@@ -34,7 +34,10 @@ def encoding_in(head: bytes) -> str:
 
 
 def utf8(file: BufferedReader, encoding: str, path: File) -> AbstractContextManager[BufferedReader]:
-    """The stream as UTF-8. Bytes that are invalid in another encoding become encoded lone surrogates."""
+    """The stream as UTF-8. Bytes that are invalid in another encoding become encoded lone surrogates.
+
+    Lone surrogates of UTF-16 stay. Reading raises CorpusError for UTF-16 that is cut off or has no byte-order mark.
+    """
     return nullcontext(file) if encoding == "utf-8" else as_file(_transcode(file, encoding, path), file)
 
 
@@ -54,12 +57,14 @@ def errors_of(encoding: str) -> str:
 
 
 def _transcode(file: BufferedReader, encoding: str, path: File) -> Iterator[bytes]:
-    decoder = codecs.getincrementaldecoder(encoding)("surrogateescape")
+    # In UTF-16 no single byte can be escaped, but half a surrogate pair can be passed on.
+    errors = "surrogatepass" if encoding == "utf-16" else "surrogateescape"
+    decoder = codecs.getincrementaldecoder(encoding)(errors)
     blocks = iter(lambda: file.read(_READ_BYTES), b"")
     try:
         for block in chain(blocks, [b""]):
             yield decoder.decode(block, final=not block).encode("utf-8", "surrogatepass")
-    except UnicodeError as error:  # of UTF-16, where no single byte can be escaped
+    except UnicodeError as error:  # of UTF-16 that is cut off or has no byte-order mark
         cause = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise CorpusError(
             "{path}: is not {upper} ({cause}): save it as UTF-8, or set encoding of its source",

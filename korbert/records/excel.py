@@ -163,14 +163,17 @@ def _display(cell: "Cell | MergedCell") -> str:
 
 
 def _date(value: datetime.date | datetime.time, form: str) -> str:
-    """A date or a time in a format of Excel, as yyyy"년" m"월" d"일"; as in ISO 8601 in a format with other letters."""
+    """A date or a time in a format of Excel, as yyyy"년" m"월" d"일".
+
+    As in ISO 8601 in a format with other letters, or with names of days and months (ddd, mmm).
+    """
     tokens = _OF_A_DATE.findall(_BY_LOCALE.get(form, form).split(";")[0])
     kinds = [*(letters[0].lower() for _, _, letters, _ in tokens if letters), ""]
     codes = {"y": "%Y", "m": "%m", "d": "%d", "h": "%I" if "a" in kinds else "%H", "s": "%S", "a": "%p", "minute": "%M"}
     shown = ""
     before = ""
     for quoted, escaped, letters, other in tokens:
-        if other.isalpha():
+        if other.isalpha() or letters.lower().startswith(("ddd", "mmm")):
             return str(value)
         kind = kinds.pop(0) if letters else ""
         is_minute = kind == "m" and (before == "h" or kinds[0] == "s")

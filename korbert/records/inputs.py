@@ -17,7 +17,7 @@ from korbert.records.encodings import utf8
 from korbert.records.jsons import object_of, parse_line
 from korbert.records.labelling_tools import is_labelling_export
 from korbert.records.lines import LONGEST, Line, batches
-from korbert.records.table import Columns, Fault, Table, beginning, head_of
+from korbert.records.table import BLANK_BYTES, Columns, Fault, Table, beginning, head_of, text_file
 
 Source: TypeAlias = "IO[bytes] | File"
 Guess: TypeAlias = Callable[[Sequence[str]], Format]
@@ -37,7 +37,10 @@ class Lines:
     longest: int = LONGEST
 
     def value(self, line: Line) -> Any:
-        """Returns the fields of a line of JSON, {"text": ..} for a plain line, or the fault of the line."""
+        """Returns the value of a line of JSON, {"text": ..} for a plain line, or the fault of the line.
+
+        A fault of the encoding shows and counts bytes of UTF-8, also of a file in another encoding.
+        """
         if self.form == "jsonl" and line.cut:
             return Fault("too_long", Message("is longer than {longest:,} bytes", longest=self.longest))
         try:
@@ -71,6 +74,10 @@ def open_records(
         if path.is_dir() or path.suffix == ".ann":
             yield open_table(path, cast(Form, form), fits)
             return
+        if path.is_fifo() or path.is_char_device():  # can be read only once
+            with open_bytes(path) as pipe, open_records(pipe, name, form, guess, fits, longest) as opened:
+                yield opened
+            return
         head = head_of(path)
         whole_lines = head
     else:
@@ -80,6 +87,8 @@ def open_records(
         whole_lines = head[: head.rfind(b"\n") + 1] or head  # the last line may still be on its way
     detected_form = detect_format(whole_lines, name, form, guess)
     encoding, first_lines = beginning(head)
+    if path and detected_form == "lines" and head.strip(BLANK_BYTES):
+        text_file(path, head)  # refuses line ends in CR; the first line of a pipe may still be on its way
     if detected_form == "lines" or (detected_form == "jsonl" and not is_labelling_export(first_lines)):
         with open_bytes(path) if path else nullcontext(pipe) as file, utf8(file, encoding, Path(name)) as text:
             yield Lines(batches(text, longest), detected_form, encoding, longest)

@@ -54,7 +54,7 @@ def read_json(text: TextFile) -> Table:
     value = values.value()
     fields = value if isinstance(value, dict) else {}
     is_record = isinstance(fields.get("text"), str) and not isinstance(fields.get("data"), list)
-    if fields and (values.next() or is_record):
+    if is_record or (isinstance(value, dict) and values.next()):
         return _table(text, "JSON", "line", lambda: _Values(text).successive())
     lists = {
         key: inner

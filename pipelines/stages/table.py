@@ -138,7 +138,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             "clean",
-            4,
+            5,
             "korbert.corpus.corpus_settings:CleanSettings",
             "korbert.pipelines.stages.clean:run",
             Help(

@@ -53,6 +53,10 @@ def test_a_datasets_folder_is_read_by_its_arrow_files(tmp_path):
     files = find_files("set", tmp_path)
     assert [path.suffix for path in files] == [".arrow"] * 2
     assert [f"{row.id}{row.text}" for row in read(files)] == ["one1가", "one2나", "two1가", "two2나"]
+    Dataset.load_from_disk(tmp_path / "set" / "one").filter(lambda row: row["text"] == "가")
+    assert list((tmp_path / "set" / "one").glob("cache-*.arrow"))
+    assert find_files("set", tmp_path) == files
+    assert find_files("set/one", tmp_path) == files[:1]
     files[0].write_bytes(files[0].read_bytes()[:100])
     with pytest.raises(CorpusError, match=r"not a whole Parquet or Arrow file .*get it again"):
         read(files)

@@ -71,6 +71,7 @@ OTHER = _parquet(body=["가"] * 9)
         ("a.parquet", OTHER, r"no column 'text' among body: set id and text of 's'"),
         ("a.parquet", OTHER[:-9], r"a.parquet: not a whole Parquet or Arrow file .*get it again"),
         ("a.dat", b"", r"a.dat: its kind cannot be told from its name: set kind of source 's'"),
+        ("a.txt", "가\r나\r", r"a.txt: its lines end as on old Macs, in CR alone: convert it with tr '\\r' '\\n'"),
         ("a.xml", DUMP.read_bytes()[:4_000], r"a.xml: ends inside page \d: the file is cut off, get it again"),
         ("a.xml", "<rss></rss>", r"a.xml: no <page> in there: kind wikipedia is for dumps"),
     ],
@@ -174,6 +175,56 @@ def test_ids_of_several_files_name_the_file(tmp_path):
     assert len(list(chunks(SourceSettings(name="s", path="x"), paths, 1 << 20))) == 1  # small files share a chunk
 
 
+def test_ids_of_relative_files_name_their_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    paths = [Path("a/x.txt"), Path("b/x.txt")]
+    for path in paths:
+        path.parent.mkdir()
+        path.write_text("가\n")
+    assert [row.id for row in read(paths)] == ["a/x.txt:1", "b/x.txt:1"]
+    assert [row.place for row in read(paths[0])] == ["x.txt line 1"]
+
+
+def test_a_file_that_is_one_document_may_have_any_line_ends(tmp_path):
+    path = put(tmp_path, "a.txt", "가\r나\r")
+    assert [row.text for row in read(path, documents="file")] == ["가\r나\r"]
+    with pytest.raises(CorpusError, match="in CR alone"):
+        read(path, documents="blank")
+
+
+HEADER = "id,text,title\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source"),
+    [
+        ("a.csv", HEADER.replace("text,title", "title,text") + "1,가,나\n", {}),
+        ("a.csv", HEADER.replace(",", ";") + "1,가,나\n", {}),
+        ("a.csv", HEADER.replace("id", "번호") + "1,가,나\n", {}),
+        ("a.csv", HEADER + "1,가,나\n", {"kind": "text"}),
+        ("a.csv", HEADER + "1,가,나\n", {"encoding": "cp949"}),
+    ],
+)
+def test_whatever_decides_the_rows_of_a_chunk_is_in_its_content(tmp_path, name, content, source):
+    def contents(files, **settings):
+        return [tuple(chunk.content) for chunk in chunks(SourceSettings(name="s", path="x", **settings), files, 1)]
+
+    paths = [put(tmp_path, "a.csv", HEADER + "1,가,나\n"), put(tmp_path, "b.csv", HEADER + "1,가,나\n")]
+    before = contents(paths[:1])
+    assert contents(paths[:1]) == before
+    assert contents(paths)[0] != before[0]  # ids may name the file
+    path = put(tmp_path, "a.csv", content)
+    assert not {*contents([path], **source)} & {*before}
+
+
+@pytest.mark.parametrize(("number", "text"), [("5", '"5"'), ("null", '"None"')])
+def test_a_cell_of_another_type_is_another_content(tmp_path, number, text):
+    source = SourceSettings(name="s", path="x")
+    files = [put(tmp_path, f"{cell}.json", f'[{{"id": 1, "text": {cell}}}]') for cell in (number, text)]
+    one, other = (next(chunks(source, [file], 1)) for file in files)
+    assert list(one.content)[-1] != list(other.content)[-1]
+
+
 @pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_parquet_with_any_type_of_strings(tmp_path, type_):
     texts = pa.array(["가", None, "다"], pa.string()).cast(type_)
@@ -189,8 +240,17 @@ def test_undecodable_texts_and_ids_in_parquet_are_dropped(tmp_path):
     undecodable = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xff", b"ok"]).buffers())
     (bad, good) = read(put(tmp_path, "a.parquet", _parquet(id=["a", "b"], text=undecodable)))
     assert (bad.text, bad.reason, bad.undecodable, good.text) == ("\\xff", "bad_encoding", 1, "ok")
+    (bad, good) = read(put(tmp_path, "a.parquet", _parquet(id=undecodable, text=undecodable)))
+    assert (bad.id, bad.text, bad.reason, good.id) == (None, "\\xff", "bad_encoding", "ok")
+    (bad, _) = read(put(tmp_path, "a.parquet", _parquet(id=[["a"], ["b"]], text=undecodable)))
+    assert (bad.id, bad.text, bad.reason) == (None, "\\xff", "bad_encoding")
     path = put(tmp_path, "a.parquet", _parquet(id=undecodable, text=["가", "나"]))
     assert [(row.id, row.reason) for row in read(path)] == [(None, "bad_id"), ("ok", None)]
+
+
+def test_all_surrogates_of_a_dropped_text_are_shown(tmp_path):
+    (row,) = read(put(tmp_path, "a.json", '[{"id": 1, "text": "\\udcaf 가 \\ud83d"}]'))
+    assert (row.id, row.text, row.reason) == (1, "\\xaf 가 \\ud83d", "bad_encoding")
 
 
 @pytest.mark.parametrize(
@@ -226,6 +286,13 @@ def test_an_undecodable_line_is_dropped_with_its_bytes_shown(tmp_path):
     assert wrong.detail == "a.txt line 2: byte 0xc7 at character 0 is no CP949"
     (surrogate,) = read(put(tmp_path, "a.txt", b"\xed\xb2\x80\n"), encoding="utf-8")
     assert (surrogate.reason, surrogate.undecodable, surrogate.text) == ("bad_encoding", 3, r"\xed\xb2\x80")
+
+
+def test_half_a_surrogate_pair_in_utf_16_costs_its_own_line(tmp_path):
+    data = "첫 줄\n둘째 \ud83d\n셋째 😀\n".encode("utf-16", "surrogatepass")
+    first, bad, last = read(put(tmp_path, "a.txt", data))
+    assert (first.text, bad.reason, bad.text, last.text) == ("첫 줄", "bad_text", "둘째 \\ud83d", "셋째 😀")
+    assert bad.detail == "a.txt line 2: half a surrogate pair at character 3, which is no text"
 
 
 def test_some_undecodable_lines_do_not_change_the_detected_encoding(tmp_path):

@@ -60,6 +60,12 @@ def test_wikitext_becomes_prose(wikitext, expected):
 PAGE = "<page><title>산</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision></page>"
 
 
+def test_entities_of_surrogates_become_text(tmp_path):
+    content = PAGE.format(1, "가 &amp;#xD83D;&amp;#xDE00; 나 &amp;#xD83D; 다 &amp;#xDC80;")
+    (row,) = read(put(tmp_path, "a.xml", content))
+    assert (row.text, row.reason) == ("가 😀 나 \ufffd 다 \ufffd", None)
+
+
 def test_a_page_of_nested_markup_is_dropped(tmp_path):
     wikitext = "{{{" * 600 + "가" + "}}}" * 600
     content = PAGE.format(1, "가") + PAGE.format(2, wikitext) + PAGE.format(3, "나")

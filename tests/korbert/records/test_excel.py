@@ -46,6 +46,9 @@ def _cells(table):
         (DAY, "yyyy/m/d h:mm AM/PM", "2026/11/8 3:04 PM"),
         (DAY, "mm:ss", "04:05"),
         (DAY, "yyyy-mm-dd (aaa)", "2026-11-08 15:04:05"),
+        (DAY, "[$-F800]dddd\\, mmmm dd\\, yyyy", "2026-11-08 15:04:05"),
+        (DAY, "d-mmm-yy", "2026-11-08 15:04:05"),
+        (DAY, "DDD", "2026-11-08 15:04:05"),
         (datetime.time(3, 5), "h:mm", "3:05"),
         (datetime.timedelta(hours=30), "[h]:mm:ss", "30:00:00"),
     ],
@@ -156,6 +159,7 @@ def _below(path):
         (lambda path: path.write_bytes(b"PK\x03\x04 xl/"), "not a whole workbook .BadZipFile"),
         (lambda path: path.write_bytes(b"\xd0\xcf\x11\xe0"), "is a workbook with a password: save it without one"),
         (lambda path: _zipped(path, word__document=[b"a"]), "is a document of Word: save its text as .txt"),
+        (lambda path: _zipped(path, a=[bytes(99)], ppt__presentation=[b"a"]), "is a presentation: save its text"),
         (lambda path: _zipped(path, Contents__a=[b"application/hwp+zip"]), "is a ZIP archive: unpack it"),
         (lambda path: path.write_bytes(b"PK\x03\x04mimetypeapplication/hwp+zip"), "is a document of Hangul .HWPX."),
         (lambda path: _saved(path.parent, []), "the sheet 'Sheet' is empty"),
@@ -165,6 +169,12 @@ def test_what_is_no_workbook_is_refused(tmp_path, make, said):
     make(tmp_path / "a.xlsx")
     with pytest.raises(KorbertError, match=said):
         _cells(open_table(tmp_path / "a.xlsx"))
+
+
+def test_bytes_that_name_a_part_by_chance_make_no_document(tmp_path):
+    path = _saved(tmp_path, [["글"], ["word/ ppt/ PPT/"]])
+    _changed(path, b"", b"")  # stores it as it is
+    assert _cells(open_table(path)) == [["word/ ppt/ PPT/"]]
 
 
 @pytest.mark.parametrize("name", ["a.xls", "a.doc"])

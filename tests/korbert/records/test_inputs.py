@@ -29,6 +29,10 @@ def _texts(source, name="<stdin>"):
     return [record.error or next(iter(record.fields.values())) for batch in batches for record in batch]
 
 
+def _results(path):
+    return [record.result(KEYS) for batch in records(path, path.name, "auto", KEYS) for record in batch]
+
+
 @pytest.mark.parametrize(
     ("content", "name", "texts"),
     [
@@ -43,7 +47,7 @@ def _texts(source, name="<stdin>"):
         ('{\n"text": "가"}\n{"text": "나"}', "<stdin>", ["가", "나"]),
         ('{"text": "가"\n{"text": "나"}', "<stdin>", ["is not JSON", "나"]),
         ('{"text": "가"}\n[1]\n', "<stdin>", ["가", "a list where an object belongs"]),
-        ("가\r나\r", "a.txt", ["가\r나"]), ("", "a.csv", []),
+        ('{"text": "가", "data": "나", "tags": [{"x": 1}]}', "a.json", ["가"]), ("", "a.csv", []),
         ("text\n", "a.csv", []),
     ],
 )  # fmt: skip
@@ -54,6 +58,40 @@ def test_a_file_and_a_pipe_of_every_format_are_read_alike(tmp_path, content, nam
     path.write_bytes(data)
     for read in (_texts(path, str(path)), _texts(io.BytesIO(content.encode()), name)):
         assert [line[: len(text)] for line, text in zip(read, texts, strict=True)] == texts
+
+
+@pytest.mark.parametrize("packing", ["", ".gz"])
+@pytest.mark.parametrize(("form", "before"), [("txt", ""), ("csv", "text\n")])
+def test_a_pipe_with_a_path_is_read_once(tmp_path, form, before, packing):
+    path = tmp_path / f"pipe.{form}{packing}"
+    os.mkfifo(path)
+    texts = [f"{number} {'가' * 99}" for number in range(9_000)]  # more than the beginning that tells the encoding
+    data = PACK.get(packing, bytes)((before + "\n".join(texts)).encode())
+    writer = threading.Thread(target=path.write_bytes, args=[data], daemon=True)
+    writer.start()
+    assert _texts(path, str(path)) == texts
+    writer.join()
+
+
+def test_lines_that_end_in_cr_are_refused(tmp_path):
+    (tmp_path / "a.txt").write_bytes("가\r나\r".encode())
+    with pytest.raises(CorpusError, match=r"a\.txt: its lines end as on old Macs, in CR alone: convert it with tr"):
+        _texts(tmp_path / "a.txt", "a.txt")
+    (tmp_path / "a.txt").write_bytes("가\r나\n다".encode())
+    assert _texts(tmp_path / "a.txt", "a.txt") == ["가\r나", "다"]
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.csv"])
+def test_half_a_surrogate_pair_in_utf_16_costs_its_own_line(tmp_path, name):
+    before, line = {"a.txt": ("", "{}"), "a.jsonl": ("", '{{"text": "{}"}}'), "a.csv": ("text\n", "{}")}[name]
+    content = before + "\n".join(map(line.format, ["가", "나\ud83d", "다😀"]))
+    (tmp_path / name).write_bytes(content.encode("utf-16", "surrogatepass"))
+    first, bad, last = _results(tmp_path / name)
+    assert (first["text"], last["text"]) == ("가", "다😀")
+    assert "error" in bad
+    (tmp_path / name).write_bytes(content.encode("utf-16", "surrogatepass")[:-1])
+    with pytest.raises(CorpusError, match=r"is not UTF-16 \(truncated data\)"):
+        _texts(tmp_path / name, name)
 
 
 def test_a_folder_of_datasets_and_its_parquet_in_a_pipe(tmp_path):
@@ -153,6 +191,11 @@ ENDINGS = [
     ("a.tsv", "text,label\n", "TSV", ("text,label",)),
     ("a.tsv", "## 주석\n가\tO\n", "entities of KLUE", ("id", "text", "tokens", "tags", "marked")),
     ("a.json", '{"text": "가"}\n{"text": "나"}\n', "JSON lines", ("text",)),
+    ("a.json", '{"text": "가", "tags": [{"x": 1}]}', "JSON", ("text", "tags")),
+    ("a.json", '{\n"text": "가",\n"tags": [{"x": 1}], "spans": [{"y": 1}]}', "JSON", ("text", "tags", "spans")),
+    ("a.json", '{"text": "설명", "data": [{"text": "가"}], "n": 1}', "JSON", ("text",)),
+    ("a.json", '{"id": "가", "document": [{"text": "가"}]}', "JSON", ("text",)),
+    ("a.json", '{\n}\n{"text": "가"}', "JSON", ("text",)),
     ("a.jsonl", '{"text": "가"}\n', "JSON lines", ("text",)),
     ("a.bio", "가 O\n", "CoNLL", ("tokens", "tags", "1", "2")),
 ]
