@@ -71,7 +71,7 @@ class _FineTunedEstimator(_TextEstimator):
 
     def _learn(self, X: object, targets: Sequence[object]) -> None:
         """Fine-tunes `model_`; its scores on the rows that selected the epoch are `scores_`."""
-        rows = _rows(X)
+        rows = _filled_rows(X)
         check_consistent_length(rows, targets)
         if len(rows[0]) == 2 and all(str(target) in row for row, target in zip(rows, targets, strict=True)):
             raise SettingsError("X holds y in one of its columns: give the column of texts alone")
@@ -96,12 +96,7 @@ class _FineTunedEstimator(_TextEstimator):
 
     def _results(self, X: object) -> list[Any]:
         check_is_fitted(self)
-        rows = _rows(X)
-        if (empty := next((place for place, row in enumerate(rows) if any(map(is_empty, row))), None)) is not None:
-            raise SettingsError(
-                "X[{empty}] has an empty text, for which nothing is predicted: leave it out", empty=empty
-            )
-        return list(self.model_.predict([row if len(row) == 2 else row[0] for row in rows]))
+        return list(self.model_.predict([row if len(row) == 2 else row[0] for row in _filled_rows(X)]))
 
 
 class TextClassifier(base.ClassifierMixin, _FineTunedEstimator):
@@ -238,6 +233,14 @@ class TextVectorizer(base.ClassNamePrefixFeaturesOutMixin, base.TransformerMixin
     def _chosen_settings(self) -> Any:
         asked = {name: getattr(self, name) for name in ("layer", "pooling", "normalize", "size")}
         return {name: value for name, value in asked.items() if value is not None}
+
+
+def _filled_rows(X: object) -> list[tuple[str, ...]]:
+    """`_rows`, none of whose texts may be empty: of such a text nothing is learned, and for it nothing is predicted."""
+    rows = _rows(X)
+    if (empty := next((place for place, row in enumerate(rows) if any(map(is_empty, row))), None)) is not None:
+        raise SettingsError("X[{empty}] has an empty text: leave it out", empty=empty)
+    return rows
 
 
 def _rows(X: Any, width: int = 2) -> list[tuple[str, ...]]:

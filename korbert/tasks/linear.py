@@ -285,7 +285,10 @@ def _choose_c(
 
 
 def _folds(targets: NDArray[Any], texts: Sequence[str]) -> Iterator[_Fold]:
-    """Folds for cross-validation; rows with the same text share a fold. Yields none if all rows have the same text."""
+    """Folds for cross-validation; rows with the same text share a fold. Yields none if all rows have the same text.
+
+    Folds that scikit-learn leaves empty are left out.
+    """
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
     _, groups = np.unique(np.array(texts, dtype=object), return_inverse=True)
@@ -299,7 +302,8 @@ def _folds(targets: NDArray[Any], texts: Sequence[str]) -> Iterator[_Fold]:
         splitter = StratifiedGroupKFold(count, shuffle=True, random_state=0)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The least populated class")
-        yield from splitter.split(np.zeros(len(texts)), targets if stratifies else None, groups)
+        folds = splitter.split(np.zeros(len(texts)), targets if stratifies else None, groups)
+        yield from ((train, test) for train, test in folds if len(train) and len(test))
 
 
 def _matrix(inputs: LinearInputs, words: Words | None) -> Matrix:
@@ -323,7 +327,7 @@ def _evidence(words: Matrix, targets: Sequence[NDArray[Any]]) -> _Floats:
 
     It is the square root of the absolute log-count ratio of naive Bayes (Wang and Manning 2012). Each label has a ratio
     against all others. The ratios of all labels and targets are combined by their root mean square, in which a label
-    weighs as much as it has rows. All are 0 if no target has two labels. words: (N, K), sparse, of N rows and K words.
+    weighs as much as it has rows. All are 1 if no word says anything. words: (N, K), sparse, of N rows and K words.
     targets: arrays of label ids, each (N,).
     """
     has_word = (words > 0).astype(np.float64)
@@ -340,6 +344,8 @@ def _evidence(words: Matrix, targets: Sequence[NDArray[Any]]) -> _Floats:
             ratios = in_label / in_label.sum() * in_others.sum() / in_others
             squares += num_rows * np.log(ratios) ** 2
     evidence: _Floats = squares**0.25  # the square root of the root of the squares
+    if not evidence.any():
+        return np.ones(len(evidence))
     return evidence / max(float(evidence.sum()), _TINY) * len(evidence)
 
 
@@ -401,7 +407,7 @@ class _Classifiers:
         from sklearn.exceptions import ConvergenceWarning
 
         weights = np.zeros((self._num_labels, self._matrix.shape[1]))
-        if not weights.size:  # no word occurs twice
+        if not self._read.shape[1]:  # no word occurs twice, or all vectors are 0
             return weights, np.zeros(self._num_labels)
         bias = np.full(self._num_labels, -_CERTAIN)
         model = self._model.set_params(C=c)
@@ -443,7 +449,7 @@ def losses_of(scores: NDArray[np.floating], targets: NDArray[Any]) -> _Floats:
 
 
 def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | None:
-    """What vectors are usual, as LinearModel.set_usual takes it; None for too few. vectors: (N, D).
+    """What vectors are usual, as LinearModel.set_usual takes it; None for too few or equal ones. vectors: (N, D).
 
     The covariance is shrunk (Ledoit and Wolf 2004). The distances of one half of the rows are those from the other.
     """
@@ -459,11 +465,14 @@ def usual_of(vectors: NDArray[np.float32]) -> tuple[Tensor, Tensor, Tensor] | No
         return found.location_, np.linalg.inv(np.linalg.cholesky(found.covariance_)).T
 
     distances = []
-    for one, other in ((sample[::2], sample[1::2]), (sample[1::2], sample[::2])):
-        mean, whitening = fitted(one)
-        distances.append(np.linalg.norm((other - mean) @ whitening, axis=1))
+    try:
+        for one, other in ((sample[::2], sample[1::2]), (sample[1::2], sample[::2])):
+            mean, whitening = fitted(one)
+            distances.append(np.linalg.norm((other - mean) @ whitening, axis=1))
+        mean, whitening = fitted(sample)
+    except np.linalg.LinAlgError:  # the vectors of a half are equal
+        return None
     percentiles = np.quantile(np.concatenate(distances), np.linspace(0, 1, 101))
-    mean, whitening = fitted(sample)
     return torch.from_numpy(mean), torch.from_numpy(whitening), torch.from_numpy(percentiles)
 
 

@@ -52,9 +52,10 @@ class Splits:
 def split_by_texts(
     rows: TaskRows, share: float, texts: Callable[[TaskRow], Sequence[str]]
 ) -> tuple[TaskRows, TaskRows]:
-    """Splits off a share of the rows by a hash of their texts; equal texts stay together. Returns (rest, held out).
+    """Splits off the rows of a share of the distinct texts, by a hash of the texts. Returns (rest, held out).
 
-    The split depends on neither row order nor a seed. CorpusError if all rows have the same texts.
+    Equal texts stay together, so the share of the rows may be another one. The split depends on neither row order nor a
+    seed. CorpusError if all rows have the same texts.
     """
     digests = _digests(rows, texts)
     distinct = sorted(set(digests))

@@ -74,9 +74,10 @@ def has_instructions(name: str) -> bool:
 
 
 def autocast(device: torch.device, precision: PrecisionName) -> AbstractContextManager[object]:
-    """The context of forward passes: matrix products in bf16, or no change in fp32."""
+    """The context of forward passes: matrix products in bf16 or fp32, whatever the precision around it."""
     if choose_precision(device, precision) == "fp32":
-        return nullcontext()
+        has_autocast = torch.amp.is_autocast_available(device.type)
+        return torch.autocast(device.type, enabled=False) if has_autocast else nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 

@@ -21,7 +21,7 @@ _RELEASE_EVERY = 16  # batches; see memory_kept
 
 
 class NotFinite(ModelFailed):
-    """Numbers of a model are NaN or infinite. what: which ones. model: its name."""
+    """Numbers of a model are NaN or infinite; of scores, -inf is allowed. what: which ones. model: its name."""
 
     def __init__(self, what: str = "scores", model: str = "the model") -> None:
         super().__init__(
@@ -69,7 +69,7 @@ def outputs(
     """Applies `of` to all examples: (N, C), in their order; C is the maximum over batches, smaller ones end in zeros.
 
     of: (model, batch) -> (B, C). Restores the model's train or eval mode. With several connected processes, each one
-    scores its share of the batches, and all get the scores of all rows. NotFinite for NaN and infinity.
+    scores its share of the batches, and all get the scores of all rows. NotFinite as `check_finite`.
     """
     results: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []  # row numbers and scores of each batch
     world = current_world()

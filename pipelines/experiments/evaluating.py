@@ -19,6 +19,7 @@ from korbert.records import Form
 from korbert.system import sha256_of
 from korbert.tasks.files import TaskRow, read_rows, refuse_unseen_labels
 from korbert.tasks.kinds import KINDS
+from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.noise import noise_function
 from korbert.tasks.splits import drop_unusable
 
@@ -64,7 +65,7 @@ def evaluate_file(
     columns: role -> its columns; for other roles, the columns of the training file if this file has them, else usual
     names. noise: also score the same rows with disturbed texts (korbert.tasks.noise).
     Raises CorpusError for a file that cannot be read, and for labels that were not in the training data; SettingsError
-    for noise with a kind of task that takes none.
+    for noise with a kind of task that takes none, and for a model that abstains from giving a text its one label.
     """
     kind = model.task
     if noise and not kind.noise:
@@ -73,6 +74,13 @@ def evaluate_file(
             kind=kind.name,
             others=", ".join(name for name, entry in KINDS.items() if entry.kind_class.noise),
             option_noise=argument("noise"),
+        )
+    if isinstance(kind, Classification) and kind.abstains_below and not kind.several:
+        raise SettingsError(
+            "{name}: this model abstains below {percent:g} %, and texts without a label cannot be scored: evaluate the "
+            "model that it was made of",
+            name=model.name,
+            percent=kind.abstains_below,
         )
     columns = {kind.label_role if role == "label" else role: names for role, names in columns.items()}
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)

@@ -7,12 +7,13 @@
    which is as accurate as the tuned weights and more robust to other texts. Keep the tuned weights instead if their
    validation loss is lower by more than two standard errors; leave tuning out if it raises the loss by as much. Words
    that helped the linear model are added again if they still help.
-4. With several labels, choose thresholds, on the rows that were held out.
+4. With several labels, choose thresholds, on the rows that were held out. Where these rows are scored, too, each is
+   scored by thresholds that others chose.
 5. Calibrate the scores on the rows that were held out, and balance them if `class_weights` asks for it.
 6. Predict the rows to score, also with the baselines: words alone, vectors alone, and both without tuning. These rows
-   are those of the test file; without one, all rows, each predicted by a model that had not learned it; or, for a tuned
-   model, the validation rows. The linear weights are then fitted on the validation rows, too, and saved; with a test
-   file, the model so fitted is the one that is scored.
+   are those of the test file; without one, the rows of the folds and of validation, each predicted by a model that had
+   not learned it; or, for a tuned model, the validation rows. The linear weights are then fitted on the validation
+   rows, too, and saved; with a test file, the model so fitted is the one that is scored.
 """
 
 import copy
@@ -56,6 +57,7 @@ from korbert.tasks.linear import (
     sum_of_scores,
     usual_of,
 )
+from korbert.tasks.splits import hash_bucket
 from korbert.training import model_inputs, outputs
 
 _LEARNED = ("train", "valid")
@@ -168,19 +170,39 @@ def _result(ready: PreparedTask, candidate: _Candidate, *, in_folds: bool) -> Mo
     """Chooses thresholds, and predicts the rows to score. in_folds: also score the rows of the folds."""
     task = _with_thresholds(ready.task, candidate.held_out)
     model = candidate.fit_on(_LEARNED if ready.rows.test else ["train"])
-    scores = candidate.scores(model, "test" if ready.rows.test else "valid")
+    predictions = task.predictions_of(candidate.scores(model, "test" if ready.rows.test else "valid"))
     held_out = candidate.held_out
+    held_out_predictions = _by_others(ready.task, held_out) if in_folds else task.predictions_of(held_out.scores)
     metric = task.metrics[0]
-    score = task.scores(held_out.rows, task.predictions_of(held_out.scores))[metric]
-    facts = {**candidate.facts, f"validation_{metric}": score}
+    facts = {**candidate.facts, f"validation_{metric}": task.scores(held_out.rows, held_out_predictions)[metric]}
     if in_folds:
-        scores = np.concatenate([held_out.scores, scores])
-    return ModelResult(facts, task.predictions_of(scores), ready.output)
+        predictions = held_out_predictions + predictions
+    return ModelResult(facts, predictions, ready.output)
+
+
+def _by_others(task: Kind, held_out: _HeldOut) -> list[TaskPrediction]:
+    """Predicts held-out rows, each fifth of them by thresholds that were chosen on the others.
+
+    Thresholds chosen on the rows that they are scored on would gain 1 to 3 points on 100 to 1,000 rows.
+    """
+    fifths = np.array([hash_bucket(_group_of(task, row)) for row in held_out.rows])
+    predictions: dict[int, TaskPrediction] = {}
+    for fifth in np.unique(fifths):
+        numbers, others = np.flatnonzero(fifths == fifth), np.flatnonzero(fifths != fifth)
+        others_rows = [held_out.rows[number] for number in others.tolist()]
+        by_others = _with_thresholds(task, _HeldOut(others_rows, held_out.targets[others], held_out.scores[others]))
+        predictions |= zip(numbers.tolist(), by_others.predictions_of(held_out.scores[numbers]), strict=True)
+    return [predictions[number] for number in range(len(fifths))]
+
+
+def _group_of(task: Kind, row: TaskRow) -> str:
+    """The group of a row, or else its texts: rows of one group are held out together."""
+    return row.get("group") or "\n".join(task.texts(row))
 
 
 def _with_thresholds(task: Kind, held_out: _HeldOut) -> TextKind:
     assert isinstance(task, TextKind)
-    if isinstance(task, Classification) and task.several:
+    if isinstance(task, Classification) and task.several and held_out.rows:
         return task.with_thresholds(held_out.scores, held_out.targets)
     return task
 
@@ -217,8 +239,7 @@ class _Rungs:
         ]
         columns = [column for column in COLUMNS if column in task.rungs]
         trials = ("vectors" in columns) * len(readers) + ("words" in columns)
-        # Rows of one group, or else of the same text, share a fold.
-        groups = [row.get("group") or "\n".join(task.texts(row)) for row in ready.parts["train"].rows]
+        groups = [_group_of(task, row) for row in ready.parts["train"].rows]
         with track("fit", total=trials, unit="models") as advance:
             train_inputs = [inputs["train"] for inputs in reader_inputs]
             choice = choose(train_inputs, targets["train"], task.num_outputs, groups, columns, advance)

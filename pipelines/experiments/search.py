@@ -99,7 +99,9 @@ def within_minutes(ready: PreparedTask, *builds: Build, least: int = 0) -> Prepa
         if record is None:
             size = max(settings.batch_size)
             train = ready.training.examples
-            seconds = sum(seconds_per_epoch(build(0), train, ready.task.loss, size, ready.device) for build in builds)
+            seconds = sum(
+                seconds_per_epoch(build(0), train, ready.task.loss, size, ready.device, settings) for build in builds
+            )
             trainings = sum(1 for _ in settings.ways()) / len(settings.epochs) + len(settings.seeds) - 1
             record = {"epochs": max(0, int((end - time.monotonic()) / (seconds * trainings)))}
             write_bytes_atomically(path, add_checksum(record))

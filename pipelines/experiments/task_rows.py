@@ -64,6 +64,10 @@ def read_parts(settings: TaskSection, inputs: StageInputs, data: Path) -> tuple[
         train = limit(train, settings.train_rows, task.group_texts)
     if valid is None:
         train, valid, method = _held_out(train, settings, task)
+        held_texts = {text for row in valid for text in task.group_texts(row)}
+        for row in train:
+            if row.get("negatives"):  # no text to score is trained on, nor as a negative
+                row["negatives"] = [text for text in row["negatives"] if text not in held_texts]
         valid = drop_unusable(valid, task.target)
         notes.append(
             Message("{count:,} of the training rows, {how}, are held out to validate on", count=len(valid), how=method)
@@ -157,7 +161,9 @@ def notes_on_scored_rows(scored_on: str, count: int) -> Iterator[Message]:
     if scored_on == "valid":
         yield Message("there is no test file: the scores are those of the validation rows, which chose the epoch")
     elif scored_on == "folds":
-        yield Message("there is no test file: all rows are scored, each by a model that has not learned it")
+        yield Message(
+            "there is no test file: {count:,} rows are scored, each by a model that has not learned it", count=count
+        )
     yield from few_rows(count)
 
 

@@ -116,8 +116,9 @@ def test_pairs_of_texts_and_labels_that_are_numbers(start):
     classifier = TextClassifier(start, random_state=np.random.RandomState(1), **QUICK)
     classes = classifier.fit(list(zip(TEXTS, TEXTS, strict=True)), [2.0, 1.0] * 6).predict([("가", "나")])
     assert (set(classes) <= {1.0, 2.0}, classes.dtype) == (True, np.float64)
-    with pytest.raises(SettingsError, match=r"X\[1\] has an empty text, for which nothing is predicted: leave it out"):
-        classifier.predict([("가", "나"), ("가", " ")])
+    for refuses in (classifier.predict, lambda rows: classifier.fit(rows, [1, 2])):
+        with pytest.raises(SettingsError, match=r"X\[1\] has an empty text: leave it out"):
+            refuses([("가", "나"), ("가", " ")])
 
 
 def test_what_is_no_text_is_refused(start):

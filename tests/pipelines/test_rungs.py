@@ -9,8 +9,11 @@ import pytest
 
 import korbert
 from korbert.errors import SettingsError
+from korbert.pipelines.experiments import linear
 from korbert.pipelines.inference.predicting import predict_lines
 from korbert.pipelines.reports.look.data import look_data
+from korbert.tasks.kinds.classification import Classification
+from korbert.tasks.splits import hash_bucket
 from tests.korbert.tiny import json_lines
 
 POSITIVE = [
@@ -133,6 +136,38 @@ def test_several_labels_get_thresholds_and_reasons_each():
     assert set(model.predict("훌륭하고 감동적인 영화", why=True).reasons) == {"영화", "좋음"}
 
 
+def test_rows_of_several_labels_are_scored_by_thresholds_that_others_chose(monkeypatch):
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(200, 3))
+    targets = rng.random((200, 3)) < 0.2
+    kind = Classification(labels=("a", "b", "c"), metrics=("micro_f1",), max_length=8, several=True)
+    rows = [
+        {"text": str(number), "label": [name for name, given in zip("abc", row, strict=True) if given]}
+        for number, row in enumerate(targets)
+    ]
+    held_out = linear._HeldOut(rows, targets, scores)
+    seen = []
+    chosen = Classification.with_thresholds
+
+    def noted(self, scores, targets):
+        seen.append(len(scores))
+        return chosen(self, scores, targets)
+
+    monkeypatch.setattr(Classification, "with_thresholds", noted)
+    by_others = linear._by_others(kind, held_out)
+    assert (len(by_others), len(seen), sum(seen)) == (200, 5, 4 * 200)
+    numbers = [number for number in range(200) if hash_bucket(str(number)) == 3]
+    rest = [number for number in range(200) if number not in numbers]
+    own = chosen(kind, scores[rest], targets[rest]).predictions_of(scores[numbers])
+    assert [by_others[number] for number in numbers] == own
+    assert len(linear._by_others(kind, linear._HeldOut(rows[:1], targets[:1], scores[:1]))) == 1
+
+
+def test_a_model_that_abstains_is_not_scored(sure):
+    with pytest.raises(SettingsError, match="this model abstains below 80 %, and texts without a label cannot"):
+        korbert.evaluate(sure.model.abstaining(80), TEST)
+
+
 def test_pairs_are_read_by_both_texts():
     same = [(text, text, "같음") for text in POSITIVE + NEGATIVE]
     other = [(one, two, "다름") for one, two in zip(POSITIVE + NEGATIVE, NEGATIVE + POSITIVE, strict=True)]
@@ -163,7 +198,7 @@ def test_the_command_and_other_forms(quick, command, here, caplog):
     (here / "rows.csv").write_text("text,label\n" + "".join(f"{text},{label}\n" for text, label in ROWS), "utf-8")
     done = command("finetune", "korbert-mini", "--train", "rows.csv", "--quick", "--output", "mood")
     assert "linear model" in done.out
-    assert "all rows are scored, each by a model that has not learned it" in caplog.text
+    assert "12 rows are scored, each by a model that has not learned it" in caplog.text
     assert "longer texts are cut at 128 pieces" in command("export", quick.folder, "hf").err
 
 
@@ -186,7 +221,7 @@ def test_without_a_test_file_all_rows_are_scored(sure):
     assert set(sure.baselines) == {"words", "majority"}
     page = (sure.folder / "report.html").read_text("utf-8")
     for part in (
-        "all rows are scored, each by a model that has not learned it",
+        "the rows scored are those of training, each by a model that has not learned it",
         "Expected calibration error",
         "Precision asked for with --abstain",
     ):

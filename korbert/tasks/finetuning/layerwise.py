@@ -76,7 +76,7 @@ def layerwise_factors(model: nn.Module, factor: float) -> dict[str, float]:
 
 
 def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
-    """Yields the name of each encoder parameter and its layer, from 1; the final norm counts as the last layer.
+    """Yields the name of each encoder parameter and its layer, from 1; what comes after the layers counts as the last.
 
     The layer is 0 for embeddings and for parameters shared by all layers (DeBERTa's relative positions). The embedding
     of overlap is left out.
@@ -98,5 +98,5 @@ def _depths(model: nn.Module) -> Iterator[tuple[str, int]]:
         if name == OVERLAP:  # as new as the head
             continue
         layer_path = next((name.removeprefix(f"{prefix}.") for prefix in lists if name.startswith(f"{prefix}.")), None)
-        depth = count if "final_norm" in name else 0
+        depth = count if "final_norm" in name or name.startswith("piece_weight.") else 0
         yield f"encoder.{name}", depth if layer_path is None else int(layer_path.partition(".")[0]) + 1

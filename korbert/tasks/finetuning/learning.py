@@ -23,6 +23,7 @@ from korbert.training import (
     OptimizerSettings,
     TrainingOutput,
     TrainingPlan,
+    autocast,
     fit,
     newest_step,
     remove_all,
@@ -53,20 +54,7 @@ def finetune(
     """
     batches = Batches(examples, way.batch_size, seed)
     broadcast(lambda: _remove_checkpoints_without_the_best(work, batches.steps_per_epoch))
-    # Decides what is trained of the encoder, before the optimizer is built, which leaves out frozen parameters.
-    if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
-        encoder = model.encoder
-        if not isinstance(encoder, Encoder):
-            raise SettingsError(
-                "piece_dropout {piece_dropout}: an encoder of transformers has dropout settings of its own, in "
-                "config.json: leave piece_dropout out",
-                piece_dropout=settings.piece_dropout,
-            )
-        encoder.embeddings.piece_dropout = settings.piece_dropout
-    if settings.frozen_embeddings:
-        model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
-    if settings.frozen_layers:
-        freeze(model, settings.frozen_layers)
+    _choose_what_learns(model, settings)  # before the optimizer is built, which leaves out frozen parameters
     rate_factors = layerwise_factors(model, settings.layer_decay) if settings.layer_decay < 1 else {}
     optimizer = OptimizerSettings(
         learning_rate=way.learning_rate, weight_decay=settings.weight_decay, warmup_share=settings.warmup_share
@@ -92,21 +80,49 @@ def finetune(
 
 
 def seconds_per_epoch(
-    model: nn.Module, examples: Examples, loss: LossFunction, batch_size: int, device: torch.device
+    model: nn.Module,
+    examples: Examples,
+    loss: LossFunction,
+    batch_size: int,
+    device: torch.device,
+    settings: LearningSettings,
 ) -> float:
-    """Estimates the seconds of an epoch of `finetune` from its first steps. The weights stay as they are."""
+    """Estimates the seconds of an epoch of `finetune` from its first steps. The weights stay as they are.
+
+    What the settings freeze of the model is frozen afterwards.
+    """
     batches = Batches(examples, batch_size, seed=0)
+    _choose_what_learns(model, settings)
     model = model.to(device).train()
     seconds = []
     with only_seen_embeddings(model, examples):
         for step in range(1 + _MEASURED_STEPS):
             started = time.perf_counter()
             for batch in batches(step % batches.steps_per_epoch):
-                loss(model, to_device(batch, device))["loss"].backward()  # type: ignore[no-untyped-call]
+                with autocast(device, settings.precision):
+                    total = loss(model, to_device(batch, device))["loss"]
+                total.backward()  # type: ignore[no-untyped-call]
             if device.type == "cuda":
                 torch.cuda.synchronize(device)
             seconds.append(time.perf_counter() - started)
     return _EPOCH_OVERHEAD * batches.steps_per_epoch * sum(seconds[1:]) / _MEASURED_STEPS  # the first one warms up
+
+
+def _choose_what_learns(model: nn.Module, settings: LearningSettings) -> None:
+    """Freezes what the settings name of the encoder, and sets its dropout of pieces."""
+    if settings.piece_dropout:  # word dropout (Iyyer et al. 2015, 3.1)
+        encoder = model.encoder
+        if not isinstance(encoder, Encoder):
+            raise SettingsError(
+                "piece_dropout {piece_dropout}: an encoder of transformers has dropout settings of its own, in "
+                "config.json: leave piece_dropout out",
+                piece_dropout=settings.piece_dropout,
+            )
+        encoder.embeddings.piece_dropout = settings.piece_dropout
+    if settings.frozen_embeddings:
+        model.encoder.token_weight.requires_grad_(False)  # type: ignore[union-attr]
+    if settings.frozen_layers:
+        freeze(model, settings.frozen_layers)
 
 
 def _remove_checkpoints_without_the_best(work: Path, steps_per_epoch: int) -> None:

@@ -324,13 +324,13 @@ class Classification(TextKind, frozen=True):
                 inputs, indicators, lambda shares: multilabel_metric(valid_targets.astype(bool), shares > 0.5)
             )
         else:
-            label_metric = METRICS.get(self.metrics[0], METRICS["accuracy"])  # of f1, too, accuracy chooses C
-            count = len(self.labels)
+            label_score = self.score("accuracy" if self.metrics[0] == "f1" else self.metrics[0])
+            once = np.ones(len(valid_targets), np.int64)
             probabilities, c = baselines.fit_labels(
                 inputs,
                 train_targets,
-                lambda shares: label_metric(confusion(valid_targets, shares.argmax(axis=1), count)),
-                count,
+                lambda shares: label_score(np.stack([valid_targets, shares.argmax(axis=1)], axis=1), once),
+                len(self.labels),
             )
         yield Baseline("tfidf", {"c": c}, [self.prediction(row) for row in probabilities])
 

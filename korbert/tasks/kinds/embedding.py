@@ -199,6 +199,8 @@ class Embedding(Kind, frozen=True):
             require_value(row, "vector")
         elif self.learns != "texts":
             require_value(row, "pair")
+        elif row.get("pair") is not None:  # of warm_up
+            raise ValueError(Message("has two texts, where the training rows have one"))
         if self.learns == "labels" and row.get("label") not in (*self.near, *self.far):
             raise ValueError(Message("label {label!r} is neither near nor far", label=row.get("label")))
 

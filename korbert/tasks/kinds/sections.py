@@ -34,7 +34,12 @@ _Embedder = Annotated[
 ]
 _ValidationShare = Annotated[
     float,
-    Field(gt=0, lt=1, description="without `valid`: share of training rows to validate on, by hash of their text"),
+    Field(
+        gt=0,
+        lt=1,
+        description="without `valid`: share of the training texts or groups to validate on, by their hash; with the "
+        "role `time`, of the rows, the latest",
+    ),
 ]
 
 
@@ -64,7 +69,11 @@ class TaskSection(LearningSettings, frozen=True, extra="forbid"):
     train_rows: int | None = Field(
         None, ge=2, description="most training rows, with those to validate on, by hash of their text; none: all"
     )
-    metrics: tuple[str, ...] = Field((), description="the first selects epoch and learning rate; []: those of the kind")
+    metrics: tuple[str, ...] = Field(
+        (),
+        description="the first selects epoch and learning rate, but with rungs of words and vectors the loss does; "
+        "[]: those of the kind",
+    )
     init: str = Field(
         "pretrain", description='initial weights: "pretrain" (of this recipe), "scratch", or a model folder'
     )

@@ -88,7 +88,10 @@ class Slots(WindowSettings, Kind, frozen=True):
         slots: JsonObject = {**dict.fromkeys(self.asked(row)), **(row.get("slots") or {})}
         for name, value in slots.items():
             if value not in (None, ANY):
-                (answer,) = right_answers({"context": row["text"], "answers": [value]})
+                answers = right_answers({"context": row["text"], "answers": [value]})
+                if not answers:
+                    raise ValueError(Message("slot {name!r} has an empty value", name=name))
+                (answer,) = answers
                 slots[name] = {"value": answer.text, "start": answer.start, "end": answer.span[1]}
         return slots
 

@@ -103,19 +103,26 @@ def best_path(scores: NDArray[np.floating], labels: Sequence[str]) -> NDArray[np
 
 
 def units_of(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int64]:
-    """The pieces whose labels count: those that own characters; of words, the first piece of each word that has one."""
+    """The pieces whose labels count: those that own characters; of words, the first piece of each word that has one.
+
+    A piece that several words share counts once.
+    """
     if words is None:
         return owners(passage.spans)[0]
-    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
-    return pieces[pieces >= 0]
+    pieces = dict.fromkeys(piece for piece in first_pieces(words, passage) if piece >= 0)
+    return np.array([*pieces], dtype=np.int64)
 
 
 def unit_starts(words: Sequence[Span] | None, passage: Passage) -> NDArray[np.int32]:
-    """Where the pieces of `units_of` begin: at the first character that each owns; of words, where the word begins."""
+    """Where the pieces of `units_of` begin: at the first character that each owns; of words, where the word begins, of
+    several the first.
+    """
     if words is None:
         return owners(passage.spans)[1][:, 0].astype(np.int32)
-    pieces = np.array(first_pieces(words, passage), dtype=np.int64)
-    return np.array([start for start, _ in words], np.int32)[pieces >= 0]
+    starts: dict[int, int] = {}
+    for piece, (start, _) in zip(first_pieces(words, passage), words, strict=True):
+        starts.setdefault(piece, start)
+    return np.array([start for piece, start in starts.items() if piece >= 0], dtype=np.int32)
 
 
 class UnitTags(NamedTuple):
@@ -153,8 +160,6 @@ def tagged_words(
     words: Sequence[Span], passage: Passage, tags: UnitTags, labels: Sequence[str]
 ) -> list[tuple[str | None, float]]:
     """The label of each word by its first piece, None for a word without pieces, and its probability."""
-    labelled: list[tuple[str | None, float]] = [(None, 0.0)] * len(words)
-    numbers = np.flatnonzero(np.array(first_pieces(words, passage)) >= 0)
-    for number, label, probability in zip(numbers.tolist(), *(column.tolist() for column in tags), strict=True):
-        labelled[number] = (labels[label], probability)
-    return labelled
+    units = zip(units_of(words, passage).tolist(), *(column.tolist() for column in tags), strict=True)
+    found = {piece: (labels[label], probability) for piece, label, probability in units}
+    return [found.get(piece, (None, 0.0)) for piece in first_pieces(words, passage)]

@@ -1,7 +1,9 @@
 """Rows that a kind of task refuses to learn from, and how it is recognised."""
 
+import json
 from types import SimpleNamespace
 
+import numpy as np
 import openpyxl
 import pytest
 
@@ -136,3 +138,38 @@ def test_majority_of_choices_is_the_place_most_often_right_among_those_of_the_ro
     assert [one["choice"] for one in majority.predictions] == [2, 1, 0, 2]
     probabilities = [one["probabilities"] for one in majority.predictions]
     assert probabilities == [[0, 0.25, 0.5, 0.25], [0, 1], [1], [0, 0.25, 0.5, 0.25, 0]]  # place 0 was never right
+
+
+def test_pairs_do_not_warm_up_what_learns_from_single_texts(tmp_path):
+    path = written(tmp_path, "a.csv", "text\n비가 온다\n눈이 온다\n")
+    _, kind = learned(path, "embedding", valid="b.csv")
+    kind.check_training_row({"text": "잠이 온다"})
+    with pytest.raises(ValueError, match="has two texts, where the training rows have one"):
+        kind.check_training_row({"text": "잠이 온다", "pair": "졸리다"})
+
+
+def test_no_passage_to_validate_on_is_a_negative(tmp_path):
+    others = [json.dumps([f"지문 {n}" for n in range(40) if n != row], ensure_ascii=False) for row in range(40)]
+    lines = [f'{{"text": "질문 {n}", "pair": "지문 {n}", "negatives": {more}}}' for n, more in enumerate(others)]
+    path = written(tmp_path, "a.jsonl", "\n".join(lines))
+    _, parts = read_parts(KINDS["rerank"].section_class(train=str(path)), StageInputs({}, {"train": [path]}), tmp_path)
+    held = {row["pair"] for row in parts.valid}
+    assert len(held) == 4
+    assert all(len(row["negatives"]) == 35 and not held & set(row["negatives"]) for row in parts.train)
+    assert all(len(row["negatives"]) == 39 for row in parts.valid)
+
+
+def test_the_baseline_leaves_out_the_label_that_the_metric_leaves_out(tmp_path, monkeypatch):
+    """Its C is the one whose micro F1 without that label is highest."""
+    path = written(tmp_path, "a.csv", "text,label\n가,없음\n나,있음\n다,없음\n")
+    rows, kind = learned(path, "classification", uncounted="없음", metrics=("micro_f1",))
+    scores = []
+
+    def fit_labels(inputs, targets, score, count):
+        scores.extend(score(np.array([[p, 1 - p] for p in row])) for row in ((1, 1, 1), (1, 0, 0)))
+        return np.zeros((len(rows), count)), 1.0
+
+    monkeypatch.setattr("korbert.tasks.baselines.fit_labels", fit_labels)
+    kind = kind.model_copy(update={"rungs": ("encoder",)})
+    list(kind.baselines(Splits(rows, rows, None), {text: [text] for text in "가나다"}))
+    assert scores == [0, 2 / 3]  # accuracy has 2/3 of both

@@ -29,6 +29,15 @@ def test_an_overlap_embedding_learns_as_a_head_does():
     assert not model.encoder.embeddings.token.weight.requires_grad
 
 
+def test_piece_weights_learn_as_the_final_norm_does():
+    """They are new when a pretrained encoder learns vectors."""
+    model = ClassificationModel(tiny_config(num_hidden_layers=4, piece_weights=True))
+    assert not {"encoder.piece_weight.weight", "encoder.final_norm.weight"} & layerwise_factors(model, 0.5).keys()
+    freeze(model, 2)
+    assert model.encoder.piece_weight.weight.requires_grad
+    assert model.encoder.piece_weight.bias.requires_grad
+
+
 def test_the_first_layers_alone_compute_what_they_did_inside_the_whole():
     model = ClassificationModel(tiny_config(num_hidden_layers=4, global_attn_every_n_layers=3))
     ids = torch.randint(5, 90, (2, 9))

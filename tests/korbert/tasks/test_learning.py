@@ -6,13 +6,14 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 
 from korbert.modeling import ClassificationModel
-from korbert.tasks.finetuning.learning import finetune
+from korbert.tasks.finetuning.learning import finetune, seconds_per_epoch
 from korbert.tasks.finetuning.learning_settings import LearningSettings, Way
 from korbert.tasks.kinds.classification import Classification
 from korbert.tasks.kinds.kind import Prepared
-from korbert.training import scoring
+from korbert.training import devices, scoring
 from korbert.training.examples import Examples
 from korbert.training.scoring import outputs
 from tests.korbert.tasks import second_device
@@ -81,3 +82,46 @@ def test_another_device_learns_what_the_processor_learns(tmp_path, monkeypatch, 
             found.append((best, [list(one["probabilities"].values()) for one in predictions]))
     assert found[0][0] == found[1][0]
     np.testing.assert_allclose(found[1][1], found[0][1], rtol=1e-2)
+
+
+@pytest.fixture
+def learner(monkeypatch):
+    """A model, its examples, a function that notes if a pass is in bf16 and if the first layer learns; its notes."""
+    monkeypatch.setattr(devices, "has_bf16", lambda device: True)
+    rows = [(np.arange(5, 9), np.zeros(4))] * 8
+    model, seen = ClassificationModel(tiny_config(vocab_size=20)), []
+
+    def noted(model, batch):
+        learns = {name for name, parameter in model.encoder.named_parameters() if parameter.requires_grad}
+        seen.append((torch.is_autocast_enabled("cpu"), any(name.startswith("layers.0") for name in learns)))
+        return model(batch["input_ids"], batch["attention_mask"])
+
+    return model, Examples.of_rows(rows, [0, 1] * 4, pad_id=0), noted, seen
+
+
+def loss_of(noted):
+    return lambda model, batch: {"loss": F.cross_entropy(noted(model, batch).float(), batch["labels"])}
+
+
+def test_scores_are_computed_in_fp32_whatever_the_precision_of_training(tmp_path, learner):
+    model, examples, noted, seen = learner
+
+    def measure(model):
+        seen.clear()  # of training
+        return float(outputs(model, examples, noted, device=CPU).mean()), {}
+
+    settings = LearningSettings(precision="bf16")
+    finetune(
+        model, examples, loss_of(noted), measure, settings, Way(1e-3, 4, 1), seed=0, work=tmp_path,
+        metrics=tmp_path / "curve", device=CPU,
+    )  # fmt: skip
+    assert seen == [(False, True)]
+
+
+@pytest.mark.parametrize(("precision", "frozen"), [("bf16", 0), ("fp32", 1)])
+def test_the_seconds_are_those_of_what_will_be_done(learner, precision, frozen):
+    model, examples, noted, seen = learner
+    settings = LearningSettings(precision=precision, frozen_layers=frozen, piece_dropout=0.25)
+    assert seconds_per_epoch(model, examples, loss_of(noted), 4, CPU, settings) > 0
+    assert set(seen) == {(precision == "bf16", not frozen)}
+    assert model.encoder.embeddings.piece_dropout == 0.25

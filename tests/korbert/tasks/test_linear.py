@@ -306,3 +306,25 @@ def test_few_rows_with_many_columns_have_the_model_of_scikit_learn(is_sparse, c)
     differences = (found @ weights.T + bias)[:, :3] - model.decision_function(found)
     assert np.ptp(differences, axis=1) == pytest.approx(0, abs=0.05)
     assert not weights[3].any()  # a label that no row has
+
+
+def test_words_of_every_row_say_nothing_of_three_labels():
+    inputs = inputs_with([7] * 4, np.zeros((4, 2)))  # as 온다 in "비가 온다", "눈이 온다", "잠이 온다", "봄이 온다"
+    targets = np.array([0, 1, 2, 0])
+    matrix = Words(inputs.terms).columns(inputs.terms)
+    np.testing.assert_array_equal(linear._evidence(matrix, [targets]), [1])
+    for column in (matrix, sparse.hstack([matrix] * 5, format="csr"), np.zeros((4, 5))):  # 5: more than rows
+        weights, _ = linear._Classifiers(column, targets, 3, weighs=sparse.issparse(column)).fit(1.0)
+        np.testing.assert_allclose(weights, 0, atol=1e-3)
+    assert np.isfinite(choose([inputs], targets, 3, ["비", "눈", "잠", "봄"]).scores).all()
+
+
+def test_equal_vectors_are_usual_for_nothing():
+    assert linear.usual_of(np.full((60, 4), 0.5, np.float32)) is None
+
+
+def test_an_empty_fold_is_left_out():
+    texts = [str(number) for number in (0, 1, 2, 3, 0, 1, 3, 0, 2, 3)]
+    targets = np.array([2, 0, 1, 1, 2, 0, 2, 0, 1, 0])
+    assert [len(test) for _, test in linear._folds(targets, texts)] == [2, 3, 5]
+    assert np.isfinite(choose([inputs_with(range(10), np.zeros((10, 2)))], targets, 3, texts).scores).all()

@@ -91,3 +91,8 @@ def test_scores_by_hand(metric, count, score):
     rows = [{"text": "서울 창가 온돌", "slots": slots, "descriptions": own} for slots, own, _ in SCORED[:count]]
     run = KIND.run(rows, [prediction for _, _, prediction in SCORED[:count]])
     assert KIND.score(metric)(run, np.ones(count, np.int64)) == score
+
+
+def test_a_value_without_a_letter_is_refused():
+    with pytest.raises(ValueError, match="slot '도착역' has an empty value"):
+        KIND.target({"text": TEXT, "slots": {"도착역": GoldAnswer(" ", 3)}})

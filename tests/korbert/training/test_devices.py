@@ -43,6 +43,14 @@ def test_auto_precision_goes_by_the_hardware(monkeypatch, name, has_bf16, has_am
         choose_precision(CPU, "bf16")
 
 
+def test_fp32_inside_of_bf16_is_fp32():
+    matrix = torch.ones(2, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        with autocast(CPU, "fp32"):
+            assert (matrix @ matrix).dtype == torch.float32
+        assert (matrix @ matrix).dtype == torch.bfloat16
+
+
 def test_memory_is_kept_inside_and_returned_after_the_outermost(monkeypatch):
     calls = []  # what is asked of the C library
     glibc = SimpleNamespace(

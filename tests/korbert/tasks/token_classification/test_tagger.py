@@ -23,11 +23,14 @@ from korbert.tasks.token_classification.tagger import (
     best_tags,
     piece_scores,
     tagged_spans,
+    tagged_words,
     tagging_loss,
+    unit_starts,
     units_of,
 )
 from korbert.training import OptimizerSettings, TrainingPlan, fit, scoring
 from korbert.training.examples import Batches
+from tests.korbert.tasks.answering import passage
 from tests.korbert.tasks.token_classification.helpers import marked
 from tests.korbert.tiny import tiny_config
 
@@ -149,6 +152,16 @@ def test_tags_are_legal_whatever_the_model_says(tiny_tokenizer):
     assert (span, 0.5 < score < 0.9) == ([0, len(passage.text), "PS"], True)
     for one in tagger.tag(passage.text):
         assert one.text == passage.text[one.start : one.end] != ""
+
+
+def test_words_that_share_a_piece_have_its_tag():
+    text, words = passage("이걸 봤다", [(0, 2), (1, 2), (3, 4), (3, 4), (4, 5)]), [(0, 1), (1, 2), (3, 5)]  # 이 걸 봤다
+    assert units_of(words, text).tolist() == [0, 2]
+    assert unit_starts(words, text).tolist() == [0, 3]
+    tags = best_tags(np.log(np.array([[0.9, 0.1], [0.2, 0.8]], np.float32)), ["NP", "VV"])
+    found = tagged_words([*words, (2, 3)], text, tags, ["NP", "VV"])
+    assert [tag for tag, _ in found] == ["NP", "NP", "VV", None]
+    assert [share for _, share in found] == pytest.approx([0.9, 0.9, 0.8, 0])
 
 
 def _examples(tokenizer):
