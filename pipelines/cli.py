@@ -8,7 +8,9 @@ import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import chain, pairwise
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -32,8 +34,8 @@ from korbert.system import (
 _HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True}
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _SECONDS_FOR_FIRST = 10  # time for torchrun to end the other ranks after rank 0 has failed
-_RESUMING = {  # keep finished work
-    "distill", "embed", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES,
+_RESUMING = {  # keep finished work; embed and predict do if they have written parts
+    "distill", "finetune", "index", "layers", "questions", "run", "tasks", *STAGES,
 }  # fmt: skip
 
 
@@ -70,13 +72,13 @@ def run_command(arguments: list[str]) -> int:
         except (KeyboardInterrupt, Exception) as error:
             cause = (error.__cause__ or error) if isinstance(error, click.Abort) else error
             if (number := arrived()) or isinstance(cause, KeyboardInterrupt | click.Abort):
-                return _leave_interrupted(cause, number or signal.SIGINT, command)
+                return _leave_interrupted(cause, number or signal.SIGINT, resumes=_resumes(command, arguments))
             if isinstance(cause, BrokenPipeError):
                 sys.stderr.close()  # keeps Python from complaining about standard output at exit
                 return 1
             if debug:
                 raise
-            return _leave_failed(cause, command)
+            return _leave_failed(cause, resumes=_resumes(command, arguments))
     return 0
 
 
@@ -115,7 +117,18 @@ def _run_in_another_rank(arguments: list[str], command: str) -> None:
         raise
 
 
-def _leave_interrupted(error: BaseException, number: signal.Signals, command: str) -> int:
+def _resumes(command: str, arguments: list[str]) -> bool:
+    """Whether the same command would go on from finished work."""
+    if command not in ("embed", "predict"):
+        return command in _RESUMING
+    words = chain.from_iterable(word.split("=", 1) if word.startswith("--output=") else [word] for word in arguments)
+    outputs = [word for option, word in pairwise(words) if option == "--output"]
+    with suppress(OSError):  # of what is too long to be a name
+        return any(any(Path(f"{Path(output)}.partial").glob("part-*")) for output in outputs)
+    return False
+
+
+def _leave_interrupted(error: BaseException, number: signal.Signals, *, resumes: bool) -> int:
     """Returns the exit code that shells use: 130 after Ctrl-C, 143 after SIGTERM. Rank 0 also reports the signal."""
     if is_secondary_rank():
         return 128 + number
@@ -126,7 +139,7 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
     ending = Message("interrupted") if number == signal.SIGINT else Message("ended by {signal}", signal=number.name)
     if saved:
         outcome = Message("{saved}; the same command resumes there", saved=saved)
-    elif command in _RESUMING:
+    elif resumes:
         outcome = Message("finished work is kept; the same command resumes")
     else:
         outcome = Message("the same command starts over")
@@ -134,7 +147,7 @@ def _leave_interrupted(error: BaseException, number: signal.Signals, command: st
     return 128 + number
 
 
-def _leave_failed(error: BaseException, command: str) -> int:
+def _leave_failed(error: BaseException, *, resumes: bool) -> int:
     """Reports an error in one line and returns the exit code."""
     code = 1
     if isinstance(error, KorbertError):
@@ -142,7 +155,7 @@ def _leave_failed(error: BaseException, command: str) -> int:
         code = error.exit_code
     elif isinstance(error, OSError):
         parts = [str(error.filename or Message("the disk")), error.strerror or str(error)]
-        if error.errno in _FULL and command in _RESUMING:
+        if error.errno in _FULL and resumes:
             parts.append(Message("make room, then run the same command: it resumes"))
         elif error.errno in _FULL:
             parts.append(Message("make room, then run the same command: it starts over"))

@@ -4,7 +4,6 @@ These functions take what the commands of the same names take, and raise the err
 are the same, so a command can continue what Python began, and the other way round.
 """
 
-import json
 import os
 import tempfile
 import weakref
@@ -177,7 +176,17 @@ def run(
     given = tuple(f"{name}={value!r}" for name, value in arguments.items() if value)  # for errors to repeat
     data = data or os.environ.get("KORBERT_DATA")
     base = Path(data) if data else None
-    changes = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in (settings or {}).items()]
+    changes = []
+    for key, value in (settings or {}).items():
+        try:
+            changes.append(f"{key}={recipes.template.as_toml(value)}")
+        except TypeError as error:
+            raise SettingsError(
+                "settings {key}: {value}: TOML has no {type}: give text, numbers, booleans, lists or dicts of these",
+                key=key,
+                value=recipes.files.shorten(repr(value)),
+                type=error,
+            ) from None
     pipeline = runs.open_pipeline(
         str(recipe), changes, _named_folder(root, "root"), base, workers=workers or cores(),
         runner=runner, device=device, row_workers=row_workers, given=given, call="korbert.run",

@@ -2,7 +2,8 @@
 
 import re
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +32,25 @@ def numbers_where(database: sqlite3.Connection, where: str) -> NDArray[np.int64]
     strings, of which `ABS(year)` is the number. SettingsError for anything else.
     """
     field_names = read_meta(database, "fields")
-    try:
+    with _refusing(where, field_names):
         condition, values = _as_sql(where, field_names)
         rows = all_texts(database, condition, values)
         return np.array([row.number for row, met in rows if met], np.int64)
+
+
+def check_where(database: sqlite3.Connection, where: str) -> None:
+    """SettingsError if this is no condition as of `numbers_where`. Reads no text, on which it may still fail."""
+    field_names = read_meta(database, "fields")
+    with _refusing(where, field_names):
+        condition, values = _as_sql(where, field_names)
+        database.execute(f"SELECT {condition} FROM texts LIMIT 0", values)
+
+
+@contextmanager
+def _refusing(where: str, field_names: Collection[str]) -> Iterator[None]:
+    """Raises SettingsError for an error of the condition inside."""
+    try:
+        yield
     except (ValueError, sqlite3.OperationalError) as error:
         code = getattr(error, "sqlite_errorcode", None)
         if isinstance(error, sqlite3.OperationalError) and code != sqlite3.SQLITE_ERROR:  # not of the condition

@@ -18,7 +18,7 @@ from korbert.folders import is_on_hub, lasting
 from korbert.messages import Message, argument
 from korbert.model import Model
 from korbert.search import database as store
-from korbert.search.filters import numbers_where
+from korbert.search.filters import check_where, numbers_where
 from korbert.search.hits import (
     CHANCE,
     FOUND_WEIGHT,
@@ -331,11 +331,7 @@ class Index:
             )
         encoded_queries = list(read_texts(self.model.tokenizer, queries, self.model.max_length))
         with self._reading() as database:
-            way = way or self.way
-            if way != "words" and not self._size:
-                raise SettingsError(
-                    "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
-                )
+            way = self._checked_way(way)
             owners = self._owners = read_owners(database, self._owners)
             allowed = None if where is None else owners.passages(numbers_where(database, where))
             vectors = np.zeros((len(encoded_queries), 0), np.float32)
@@ -351,10 +347,21 @@ class Index:
             results = [hits[:top] for hits in rerank_hits(reranker, queries, results)]
         return results
 
-    def check_where(self, where: str) -> None:
-        """SettingsError if a search would refuse this condition."""
+    def check_search(self, way: SearchWay | None, where: str | None) -> None:
+        """SettingsError if a search would refuse this way or this condition, which may still fail on a text."""
         with self._reading() as database:
-            numbers_where(database, where)
+            self._checked_way(way)
+            if where is not None:
+                check_where(database, where)
+
+    def _checked_way(self, way: SearchWay | None) -> SearchWay:
+        """This way, or the default one. SettingsError if it needs vectors that the index lacks."""
+        way = way or self.way
+        if way != "words" and not self._size:
+            raise SettingsError(
+                "way {way!r}: this index has only words: search by words, or make one with vectors", way=way
+            )
+        return way
 
     def _search(
         self,

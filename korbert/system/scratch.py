@@ -135,7 +135,7 @@ def check_folder(folder: Path, *inputs: object, may_overwrite: Callable[[Path], 
 def new_folder(folder: Path, *inputs: object, may_overwrite: Callable[[Path], bool] = holds_nothing) -> Iterator[Path]:
     """A folder to write that becomes `folder` at the end: whole, or absent after an error.
 
-    inputs, may_overwrite, SettingsError: as of check_folder.
+    inputs, may_overwrite, SettingsError: as of check_folder, which looks again before the folder gives way.
     """
     with TemporaryDirectory(
         prefix=".korbert-", dir=check_folder(folder, *inputs, may_overwrite=may_overwrite)
@@ -147,7 +147,8 @@ def new_folder(folder: Path, *inputs: object, may_overwrite: Callable[[Path], bo
         for path in filter(Path.is_file, new.rglob("*")):
             sync(path)
         folder.parent.mkdir(parents=True, exist_ok=True)
-        if folder.exists():
+        if os.path.lexists(folder):
+            check_folder(folder, may_overwrite=may_overwrite)  # somebody may have put a file there meanwhile
             folder.rename(old)
         try:
             new.rename(folder)

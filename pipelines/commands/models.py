@@ -273,11 +273,11 @@ def list_models(folder: Path) -> None:
     for name in korbert.models(folder):
         try:
             config = modeling.read_config(name)
-        except ModelError as error:
+            task = {"kind": config["kind"], **config["task"]}
+            what = _USES.get(task["kind"]) or kind_of_task(task, name).description()
+        except (ModelError, SettingsError) as error:
             say(f"{name}  {error}")
             continue
-        task = {"kind": config["kind"], **config["task"]}
-        what = _USES.get(task["kind"]) or kind_of_task(task, name).description()
         size = sum(path.stat().st_size for path in model_folder(name).rglob("*") if path.is_file())
         say(join_messages((name, join_messages((f"{task['kind']}:", what), " "), megabytes(size)), "  "))
 

@@ -14,6 +14,7 @@ from korbert import training
 from korbert.errors import SettingsError
 from korbert.folders import models_in_the_box
 from korbert.messages import Message
+from korbert.names import nfc, on_disk
 from korbert.pipelines.commands import options
 from korbert.system import Interrupted, say
 
@@ -71,6 +72,7 @@ def serve(
         raise click.UsageError(
             Message("--token: is empty, so no client could send it: give one, or leave the option out")
         )
+    token = token and token.strip()
     if not token and not insecure and not is_loopback(host):
         raise click.UsageError(
             Message("--host {host} admits other machines: give a --token that they must send, or --insecure", host=host)
@@ -99,16 +101,18 @@ def serve(
 def parse_named_models(models: Sequence[str]) -> dict[str, Path]:
     """Parses NAME=FOLDER, or a FOLDER, whose name is its last part (of FOLDER/model, the part before).
 
+    The names are in NFC, the folders as the disk spells them.
     Raises SettingsError for a name with other characters than letters, digits, ".", "-" and "_", or given twice.
     """
     folders: dict[str, Path] = {}
     for model in models:
         name, equals, folder = model.partition("=")
-        path = Path(folder)
+        path = on_disk(Path(folder))
         if not equals:
-            path = Path(model)
+            path = on_disk(Path(model))
             absolute = path.absolute()
             name = absolute.parent.name if absolute.name == "model" else absolute.name
+        name = nfc(name)
         if not _NAME.fullmatch(name):
             raise SettingsError(
                 "{model}: {name!r} cannot name a model: give it a name, as in mood={model}", model=model, name=name

@@ -15,6 +15,7 @@ import korbert
 from korbert import search
 from korbert.errors import CorpusError, SettingsError
 from korbert.messages import Message, argument
+from korbert.names import on_disk
 from korbert.pipelines import inference, reports
 from korbert.pipelines.commands import options
 from korbert.records import Form, Format, is_empty
@@ -318,8 +319,9 @@ def similar(
     model reads, it is a passage, with ID:BEGIN-END in characters. --json has the whole passage, and all columns.
     """
     arguments = list(places)
-    if model is None and (Path(arguments[0]) / FILE).is_file():
-        model = Path(search.model_of(arguments[0]))
+    first = on_disk(Path(arguments[0]))
+    if model is None and (first / FILE).is_file():
+        model = Path(search.model_of(first))
     elif model is None:
         model = _PATH.convert(arguments.pop(0), None, None)
     if not arguments:

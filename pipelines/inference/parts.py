@@ -100,7 +100,10 @@ class RecordPredictor:
             dict(self.asked),
             self.reading.mask_personal,
         ]
-        return digest_of(json.dumps(facts, sort_keys=True).encode(), self.model.network.state_dict())
+        network = self.model.network
+        weights = chain(network.named_parameters(), network.named_buffers())
+        head = {name: tensor for name, tensor in weights if not name.startswith("encoder.")}  # in the model's digest
+        return digest_of(json.dumps(facts, sort_keys=True).encode(), head)
 
     def __call__(self, records: Sequence[Record]) -> list[InputResult]:
         rows = self.reading.rows(records)

@@ -23,7 +23,7 @@ from korbert.pipelines.runs.pipeline import STATES, Pipeline
 from korbert.pipelines.stages.pretrain import ShardRows, model_and_loss, training_plan
 from korbert.pipelines.stages.stage_settings import PretrainStage
 from korbert.pretraining import Phase, SpecialIds, evaluate, heldout_batches, write_random_shards
-from korbert.tokenization import FIRST_PIECE, SPECIAL
+from korbert.tokenization import FIRST_PIECE, RECORD, SPECIAL, Tokenizer
 from korbert.training import Batch, autocast, choose_device, choose_precision, fit
 
 _SAMPLED = 1024  # rows to estimate the mean row length of a phase: any are a sample, as epochs are shuffled
@@ -181,11 +181,23 @@ def _known_so_far(pipeline: Pipeline, *, is_tried: bool) -> tuple[SpecialIds, Pa
     """Returns the special ids, the shards if the stage is fresh, and notes on the artifacts that are not there yet."""
     states = {status.stage: status.state for status in pipeline.statuses()}
     notes: list[Message] = []
-    vocab_size = int(pipeline.recipe.section("vocab").size)
+    settings = pipeline.recipe.section("vocab")
+    vocab_size = int(settings.size)
+    state = STATES[states["vocab"]]
     if states["vocab"] == "fresh":
         vocab_size = int((store.read_record(pipeline.artifact("vocab")) or {})["counts"]["size"])
+    elif settings.tokenizer:
+        folder = pipeline.inputs(pipeline.recipe.stages["vocab"]).folder("tokenizer", RECORD)
+        vocab_size = Tokenizer.load(folder, accept_kiwi=True).vocab_size + settings.add
+        notes.append(
+            Message(
+                "vocab is {state}: using {size:,} entries: those of vocab.tokenizer, and {add:,} of vocab.add",
+                state=state,
+                size=vocab_size,
+                add=settings.add,
+            )
+        )
     else:
-        state = STATES[states["vocab"]]
         notes.append(
             Message("vocab is {state}: using the {size:,} entries of vocab.size", state=state, size=vocab_size)
         )

@@ -1,6 +1,7 @@
 """The recipes that `korbert new` writes: short or with every key, from nothing or from a pretrained model."""
 
 import json
+import re
 import textwrap
 import tomllib
 import typing
@@ -10,7 +11,7 @@ from string import Template
 
 from pydantic import BaseModel
 
-from korbert.folders import bundled, model_folder
+from korbert.folders import bundled, is_on_hub, model_folder
 from korbert.pipelines.recipes.files import SHIPPED
 from korbert.pipelines.recipes.loading import SHARED, model_in
 from korbert.pipelines.stages.table import STAGES
@@ -39,7 +40,7 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
         return recipe
     # A model below the recipe's folder is named relative to it: both may move together.
     name = begin
-    if Path(begin).exists() or not bundled(begin):
+    if not is_on_hub(begin) and (Path(begin).exists() or not bundled(begin)):
         path = Path(begin).resolve()
         folder = folder.resolve()
         name = (path.relative_to(folder) if path.is_relative_to(folder) else path).as_posix()
@@ -47,11 +48,11 @@ def short_recipe(begin: str = "", folder: Path = Path()) -> str:
 
     config = pretrained_encoder(model_folder(begin))
     values = {"architecture": config.architecture, **config.model_dump(exclude_defaults=True, exclude={"vocab_size"})}
-    encoder = "\n".join(f"{key} = {_toml(value)}" for key, value in values.items())
+    encoder = "\n".join(f"{key} = {as_toml(value)}" for key, value in values.items())
     continued = Template((template / "continued.toml").read_text(encoding="utf-8"))
     before, _, rest = recipe.partition("[vocab]")
     _, tasks, after = rest.partition("# [nsmc]")
-    return f"{before}{continued.substitute(model=_toml(name), encoder=encoder)}\n{tasks}{after}"
+    return f"{before}{continued.substitute(model=as_toml(name), encoder=encoder)}\n{tasks}{after}"
 
 
 def full_recipe(begin: str = "", folder: Path = Path()) -> str:
@@ -63,7 +64,7 @@ def full_recipe(begin: str = "", folder: Path = Path()) -> str:
     for key in SHARED:
         about = next(fields[key] for fields in sections if key in fields)
         value = recipe.get(key, about.get_default())
-        lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {_toml(value)}", ""]
+        lines += [*_comment(about.description), f"{'' if key in recipe else '# '}{key} = {as_toml(value)}", ""]
     for stage in STAGES.values():
         lines += [f"## ---- {stage.name}: {stage.help.summary}", ""]
         lines += _table(stage.settings_class, stage.name, recipe.get(stage.name), absent=stage.optional)
@@ -96,11 +97,11 @@ def _table(
             shown = getattr(default, name, about.get_default())
             yield from _comment(about.description)
             if value is not None:
-                yield f"{name} = {_toml(value)}"
+                yield f"{name} = {as_toml(value)}"
             elif about.is_required() or shown is None:  # TOML can express neither
                 yield f"# {name} = ## {'needed' if about.is_required() else 'none'}"
             else:
-                yield f"# {name} = {_toml(shown)}"
+                yield f"# {name} = {as_toml(shown)}"
         elif typing.get_origin(about.annotation) is tuple:
             for item in value or [None]:
                 inner += _table(table, f"{key}.{name}", item, absent=True, many=True)
@@ -116,12 +117,18 @@ def _comment(text: str | None) -> list[str]:
     return textwrap.wrap(text or "", _WIDTH, initial_indent="## ", subsequent_indent="## ")
 
 
-def _toml(value: object) -> str:
-    """A value as TOML writes it."""
+def as_toml(value: object) -> str:
+    """A value as TOML writes it. TypeError for one that TOML cannot express, such as None."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+        keys = [key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else as_toml(key) for key in value]
+        inner = map(as_toml, value.values())
+        return f"{{ {', '.join(map(' = '.join, zip(keys, inner, strict=True)))} }}"
     if isinstance(value, BaseModel):
-        return _toml(value.model_dump(exclude_defaults=True))
+        return as_toml(value.model_dump(exclude_defaults=True))
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value, ensure_ascii=False)
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, float):
+        return str(value)  # nan and inf, too
+    if not isinstance(value, str | int):
+        raise TypeError(type(value).__name__)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # which JSON does not escape

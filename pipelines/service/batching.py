@@ -47,8 +47,8 @@ class Operation:
     """What a model does for one kind of request. Requests of the same operation share batches.
 
     tokenize: items -> a TokenizedItem each, or a Refusal for one that the model cannot take; runs on the first thread.
-    forward: the values of the rows of a batch -> an answer each; runs on the second thread. None: the values are the
-    answers.
+    forward: the values of the rows of a batch -> an answer each; runs on the second thread. It may raise a Refusal:
+    that of a request whose rows raise it alone. None: the values are the answers.
     """
 
     tokenize: Callable[[Sequence[Any]], Sequence[TokenizedItem | Refusal]]
@@ -101,6 +101,8 @@ class _Thread:
                     future.set_result(function(items))
                 except Exception as error:
                     future.set_exception(error)
+                except BaseException as error:  # a panic of Rust: the event loop would end with it
+                    future.set_exception(RuntimeError(type(error).__name__).with_traceback(error.__traceback__))
 
     def run(self, function: _Function, items: list[Any]) -> "asyncio.Future[Sequence[Any]]":
         """Queues a call of the function with these items; returns a future of its results."""
@@ -274,14 +276,17 @@ class Batcher:
         fails alone is refused, and its items are left out. Only the traceback is logged, as the text of an error may
         quote a request.
         """
+        refusal = Refusal(500, Message("the model failed on this request"))
         try:
             results = await thread.run(function, [item.value for item in items])
             return [item._replace(value=result) for item, result in zip(items, results, strict=True)]
+        except Refusal as error:
+            refusal = error
         except Exception as error:
             _logger.error("a batch of %d texts failed: %s", len(items), trace(error))
         jobs = dict.fromkeys(item.job for item in items)
         if len(jobs) == 1:
-            self.give_up(items[0].job, Refusal(500, Message("the model failed on this request")))
+            self.give_up(items[0].job, refusal)
             return []
         job_items = [await self._run(thread, function, [item for item in items if item.job is job]) for job in jobs]
         return list(chain.from_iterable(job_items))

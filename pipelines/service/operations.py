@@ -19,7 +19,8 @@ from korbert.errors import SettingsError
 from korbert.messages import Message
 from korbert.model import Model
 from korbert.modeling import OnnxEncoder
-from korbert.pipelines.inference.input_records import cell_text, records
+from korbert.pipelines.inference.embedding import HAS_SURROGATE
+from korbert.pipelines.inference.input_records import Record, cell_text, records
 from korbert.pipelines.inference.predicting import RecordReader, json_of
 from korbert.pipelines.inference.tokenizing import token_rows
 from korbert.pipelines.reports.look.data import look_data
@@ -29,20 +30,25 @@ from korbert.pipelines.service.limits import CHARS_A_PIECE, Limits
 from korbert.pipelines.service.refusals import Refusal
 from korbert.pipelines.service.shared import Served
 from korbert.search import Index
+from korbert.search.texts import fields_to_json, is_encodable
 from korbert.system import JsonObject
 from korbert.tasks.files import TaskRow
+from korbert.tasks.filling import Candidate
 from korbert.tasks.kinds.kind import Kind
 from korbert.tasks.kinds.question_answering import QuestionAnswering
 from korbert.tasks.passages import Passage, encode_passages
 from korbert.tokenization import AnyTokenizer, Encoding, Tokenizer, encode_beginnings, first_pieces
 from korbert.training import InferencePrecision
-from korbert.vectors import VectorSettings
+from korbert.vectors import SearchWay, VectorSettings
 
 _MOST_CANDIDATES = 1_000  # per text: each candidate comes with the whole text
-T = TypeVar("T")
-
+_RESULTS_A_TEXT = 10  # candidates or hits of a request, for each of the texts that it may have
 _MOST_ROWS = 1_000  # of a file
+_CHARS_A_BYTE = 4  # of the largest body: the characters of its rows, with the name of each column
 _MOST_SEEN = 1_024  # pieces: the weights grow with their square
+
+T = TypeVar("T")
+SearchArgs = tuple[int, SearchWay | None, str | None]  # top, way, where
 
 
 def operations_of(model: Model, limits: Limits) -> dict[str, Operation]:
@@ -90,23 +96,32 @@ def embed_operation(model: Model) -> Operation:
 def search_operation(index: Index, limits: Limits) -> Operation:
     """(text, (top, way, where)) -> {"hits": [hit, ..]}; runs on the model's thread, as the index embeds the text."""
 
-    def row(item: tuple[str, tuple[int, str | None, str | None]]) -> TokenizedItem:
-        text, (_, _, where) = item
+    def row(refusals: Mapping[SearchArgs, Refusal], item: tuple[str, SearchArgs]) -> TokenizedItem:
+        text, settings = item
         if not text.strip():
             raise Refusal(422, Message("is blank: give words to search for"))
-        if where is not None:
-            try:
-                index.check_where(where)
-            except SettingsError as error:
-                raise Refusal(422, error.message) from None
+        if settings in refusals:
+            raise refusals[settings]
         _check_chars(text, limits.pieces)
         return TokenizedItem(len(text) // CHARS_A_PIECE + 2, item)
 
-    def forward(rows: Sequence[tuple[str, tuple[int, str | None, str | None]]]) -> list[JsonObject]:
-        results = _by_settings(rows, lambda texts, settings: index.search(texts, *settings))
+    def tokenize(items: Sequence[tuple[str, SearchArgs]]) -> list[TokenizedItem | Refusal]:
+        refusals = {}
+        for settings in {settings for _, settings in items}:  # those of a request are equal
+            try:
+                index.check_search(*settings[1:])
+            except SettingsError as error:
+                refusals[settings] = Refusal(422, error.message)
+        return _each(partial(row, refusals))(items)
+
+    def forward(rows: Sequence[tuple[str, SearchArgs]]) -> list[JsonObject]:
+        try:
+            results = _by_settings(rows, lambda texts, settings: index.search(texts, *settings))
+        except SettingsError as error:  # a condition that fails on a text of the index, such as abs(-2^63)
+            raise Refusal(422, error.message) from None
         return [{"hits": [hit.as_json() for hit in hits]} for hits in results]
 
-    return Operation(_each(row), forward)
+    return Operation(tokenize, forward)
 
 
 def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], Any], Iterable[Any]]) -> list[Any]:
@@ -117,6 +132,22 @@ def _by_settings(rows: Sequence[tuple[Any, Any]], compute: Callable[[list[Any], 
         for number, answer in zip(numbers, compute([rows[number][0] for number in numbers], settings), strict=True):
             answers[number] = answer
     return answers
+
+
+def check_results(results: int, limits: Limits) -> None:
+    """Refusal 413 for a request that asks for more candidates or hits than are made, each of which has its text."""
+    most = max(_MOST_CANDIDATES, _RESULTS_A_TEXT * limits.texts)
+    if results > most:
+        raise Refusal(
+            413,
+            Message(
+                "top: the texts together ask for {results:,} results, at most {most:,} are given: lower top, or send "
+                "fewer texts",
+                results=results,
+                most=most,
+            ),
+            "top",
+        )
 
 
 def fill_operation(model: Model) -> Operation:
@@ -137,16 +168,16 @@ def fill_operation(model: Model) -> Operation:
                     most_candidates=_MOST_CANDIDATES,
                 ),
             )
-        return TokenizedItem(len(encoding), (text, encoding, top))
+        return TokenizedItem(len(encoding), ((text, encoding), top))
 
-    def forward(rows: Sequence[tuple[str, Encoding, int]]) -> list[JsonObject]:
-        texts, encodings, tops = zip(*rows, strict=True)
-        # One pass for all, with as many candidates as the most demanding request wants.
-        filled = model.fill_encoded(texts, encodings, max(tops))
-        return [
-            {"gaps": [[vars(candidate) for candidate in candidates[:top]] for candidates in gaps]}
-            for gaps, top in zip(filled, tops, strict=True)
-        ]
+    def fill(batch: Sequence[tuple[str, Encoding]], top: int) -> list[list[list[Candidate]]]:
+        texts, encodings = zip(*batch, strict=True)
+        return model.fill_encoded(texts, encodings, top)
+
+    def forward(rows: Sequence[tuple[tuple[str, Encoding], int]]) -> list[JsonObject]:
+        # A request for few candidates, but of many gaps, does not get as many as another one in the batch wants.
+        filled = _by_settings(rows, fill)
+        return [{"gaps": [list(map(vars, candidates)) for candidates in gaps]} for gaps in filled]
 
     return Operation(_each(row), forward)
 
@@ -193,14 +224,27 @@ def predict_operation(model: Model, kind: Kind, limits: Limits) -> Operation:
     return Operation(_each(row), partial(_results, model))
 
 
-def rows_of(model: Model, content: bytes, name: str, text: str | None) -> list[JsonObject]:
+def rows_of(model: Model, content: bytes, name: str, text: str | None, limits: Limits) -> list[JsonObject]:
     """Reads the rows of a file as `korbert predict` does, each with its `fields`: all its columns, as texts.
 
-    name: the name of the file. text: its column of texts; None: one with a usual name. Refusal 413 for too many rows.
+    name: the name of the file. text: its column of texts; None: one with a usual name. Refusal 413 for too many rows,
+    and for rows that would be much larger than the file, which may be compressed.
     """
     reading = RecordReader.of(model, {"text": [text]} if text else None)
     batches = records(io.BytesIO(content), name, "auto", reading.wanted, every_column=True)
-    file_records = list(islice(chain.from_iterable(batches), _MOST_ROWS + 1))
+    most_chars = _CHARS_A_BYTE * limits.body_bytes
+    num_chars = 0
+    file_records = []
+    for record in islice(chain.from_iterable(batches), _MOST_ROWS + 1):
+        num_chars += sum(len(name) + len(cell_text(cell) or "") for name, cell in record.fields.items())
+        if num_chars > most_chars:
+            raise Refusal(
+                413,
+                Message("content: its rows have more than {most:,} characters: use korbert predict", most=most_chars),
+                "content",
+            )
+        is_valid = is_encodable(fields_to_json(record.fields))
+        file_records.append(record if is_valid else Record(record.line, error=HAS_SURROGATE))
     if len(file_records) > _MOST_ROWS:
         raise Refusal(
             413, Message("content: has more than {most:,} rows: use korbert predict", most=_MOST_ROWS), "content"

@@ -55,7 +55,7 @@ def refusal_response(refusal: Refusal, browser: str = "") -> Response:
     status = refusal.status_code
     is_unknown_model = status == 404 and refusal.param == "model"
     detail = ErrorDetail(
-        message=shorten(in_language(refusal.detail, language(browser))),
+        message=shorten(in_language(refusal.detail, language(browser))).encode("utf-8", "backslashreplace").decode(),
         type=_TYPES.get(status) or ("server_error" if status >= 500 else "invalid_request_error"),
         param=refusal.param,
         code="model_not_found" if is_unknown_model else _OPENAI_CODES.get(status),

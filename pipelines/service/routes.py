@@ -19,7 +19,7 @@ from korbert.pipelines.inference.input_records import ColumnsMissing
 from korbert.pipelines.reports.drawing import fill_template
 from korbert.pipelines.service import schemas
 from korbert.pipelines.service.limits import Limits
-from korbert.pipelines.service.operations import rows_of
+from korbert.pipelines.service.operations import check_results, rows_of
 from korbert.pipelines.service.refusals import CODES, ErrorResponse, Refusal
 from korbert.pipelines.service.shared import Service
 from korbert.system import JsonObject
@@ -165,8 +165,10 @@ async def embeddings(body: schemas.EmbeddingsRequest, request: Request) -> schem
 @_asked.post("/similar", response_model_exclude_unset=True)
 async def similar(body: schemas.SimilarRequest, request: Request) -> schemas.SimilarResponse:
     """The texts of the index that are most similar to each text."""
+    service = _service(request)
     items = [(text, (body.top, body.way, body.where)) for text in _as_list(body.input)]
-    _, job = await _service(request).ask(request, body, "similar", items)
+    check_results(len(items) * body.top, service.limits)
+    _, job = await service.ask(request, body, "similar", items)
     return schemas.SimilarResponse(data=job.answers)
 
 
@@ -181,8 +183,10 @@ async def tokenize(body: schemas.TokenizeRequest, request: Request) -> schemas.T
 @_asked.post("/fill")
 async def fill(body: schemas.FillRequest, request: Request) -> schemas.FillResponse:
     """The most probable pieces for each [MASK]."""
+    service = _service(request)
     items = [(text, body.top) for text in _as_list(body.input)]
-    name, job = await _service(request).ask(request, body, "fill", items)
+    check_results(sum(text.count("[MASK]") for text, _ in items) * body.top, service.limits)
+    name, job = await service.ask(request, body, "fill", items)
     return schemas.FillResponse(model=name, data=job.answers)
 
 
@@ -196,13 +200,14 @@ async def predict(body: schemas.PredictRequest, request: Request) -> schemas.Pre
 @_asked.post("/rows")
 async def rows(body: schemas.RowsRequest, request: Request) -> schemas.RowsResponse:
     """The rows of a file of any format that `korbert predict` reads, as /predict takes them."""
-    served = _service(request).model(body.model, "predict")
+    service = _service(request)
+    served = service.model(body.model, "predict")
     try:
         content = base64.b64decode(body.content, validate=True)
     except ValueError:
         raise Refusal(422, Message("content: is not base64"), "content") from None
     try:
-        file_rows = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text)
+        file_rows = await asyncio.to_thread(rows_of, served.model, content, body.name, body.text, service.limits)
     except ColumnsMissing as error:  # its message proposes options of the command line
         values = error.message.values
         fault = Message(

@@ -111,9 +111,11 @@ def _listening_socket(host: str, port: int) -> socket.socket:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         # With an explicit protocol, asyncio sets TCP_NODELAY; else small answers wait 40 ms for an acknowledgement.
         listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # UnicodeError: a part of the name has more than 63 characters
         raise SettingsError(
-            "--host {host}: {strerror}: give an address of this machine", host=host, strerror=error.strerror or error
+            "--host {host}: {strerror}: give an address of this machine",
+            host=host,
+            strerror=getattr(error, "strerror", None) or error,
         ) from None
     try:
         # Without SO_REUSEADDR a port stays taken for a minute after its service has ended.

@@ -10,6 +10,7 @@ from fastapi import Request
 from starlette.datastructures import Headers
 
 from korbert.messages import Message
+from korbert.names import nfc
 from korbert.pipelines.service.batching import Batcher, Job, Operation
 from korbert.pipelines.service.limits import Limits
 from korbert.pipelines.service.refusals import Refusal
@@ -58,8 +59,10 @@ class Service:
 
     def may_ask(self, headers: Headers) -> bool:
         """Whether a request has the token, if one is needed. Compares it in constant time."""
-        sent = headers.get("authorization", "").encode("latin-1")
-        return self.token is None or hmac.compare_digest(sent, f"Bearer {self.token}".encode())
+        scheme, _, sent = headers.get("authorization", "").partition(" ")
+        return self.token is None or (
+            scheme.lower() == "bearer" and hmac.compare_digest(sent.encode("latin-1"), self.token.encode())
+        )
 
     def model(self, name: str | None, operation: str = "embed") -> Served:
         """The model of that name; by default the first that supports the operation, an embedding model for "embed".
@@ -79,8 +82,8 @@ class Service:
         if name is None:
             embedders = [served for served in able if operation == "embed" and served.kind == "embedding"]
             served = next(iter([*embedders, *able, *self.models.values()]))
-        elif name in self.models:
-            served = self.models[name]
+        elif nfc(name) in self.models:
+            served = self.models[nfc(name)]
         else:
             raise Refusal(
                 404, Message("no model has that name: available are {models}", models=", ".join(self.models)), "model"

@@ -12,6 +12,7 @@ from unittest.mock import Mock
 import pytest
 from click.shell_completion import ShellComplete
 
+from korbert.modeling import ClassificationModel, save_model
 from korbert.pipelines import cli
 from korbert.pipelines.artifacts.stage import Runtime
 from korbert.pipelines.commands import options
@@ -60,6 +61,35 @@ def test_a_signal_gives_its_code_whatever_a_library_makes_of_it(
     before = signal.getsignal(signal.SIGTERM)
     assert command(name, "demo", code=code).err.splitlines()[-1] == f"korbert: {said}: {then}"
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.parametrize("name", ["embed", "predict"])
+@pytest.mark.parametrize(("option", "kept"), [((), False), (("--output", "out/"), True), (("--output=out",), True)])
+def test_work_on_a_corpus_resumes_if_parts_were_written(name, option, kept, here, monkeypatch, command):
+    def ended(*_, **__):
+        (here / "out.partial").mkdir()
+        if kept:
+            (here / "out.partial" / "part-000000-0.parquet").touch()
+        signal.raise_signal(signal.SIGINT)
+
+    (here / "texts.txt").write_text("글\n", encoding="utf-8")
+    monkeypatch.setattr(cli.cli.commands[name], "callback", ended)
+    said = command(name, "korbert-mini-nsmc", "texts.txt", *option, code=130).err
+    then = "finished work is kept; the same command resumes" if kept else "the same command starts over"
+    assert said.splitlines()[-1] == f"korbert: interrupted: {then}"
+
+
+def test_a_model_without_a_usable_task_does_not_end_the_list(here, tiny_tokenizer, tiny_config, command):
+    model = ClassificationModel(tiny_config(num_hidden_layers=1), 2, labels=["부정", "긍정"])
+    for name, task in (("empty", {}), ("new", {"kind": "newer"}), ("other", {"kind": "encoder"})):
+        save_model(here / name, model, tiny_tokenizer, task)
+    shown = command("models", ".").out.splitlines()[-3:]
+    said = (
+        "empty  empty/config.json: task.metrics: ",
+        "new  new: was not fine-tuned by",
+        "other  encoder: vectors of texts  ",
+    )
+    assert all(map(str.startswith, shown, said)), shown
 
 
 def test_text_of_others_in_an_error_moves_no_cursor(tmp_path, command):

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -187,6 +188,10 @@ def test_a_recipe_runs_with_settings_and_errors_suggest_calls(tmp_path, sample):
     ({"from_": "vocab", "to": "clean"}, SettingsError, "^from_ vocab comes after to clean"),
     ({"data": "nowhere", "to": "clean"}, CorpusError, r"name the folder that holds it with data \("),
     ({"settings": {"clean.part_bytes.x": 1}}, SettingsError, "^settings clean.part_bytes.x=1: .* is not a table"),
+    ({"settings": {"pretrain.phases": [{"length": 4, "steps": 1}]}}, SettingsError, "phases.0.length: .*, not 4"),
+    ({"settings": {"vocab.size": float("nan")}}, SettingsError, "vocab.size: nan is not a number"),
+    ({"settings": {"vocab.size": None}}, SettingsError, "^settings vocab.size: None: TOML has no NoneType: give text"),
+    ({"settings": {"vocab.words": [np.int64(3)]}}, SettingsError, r"words: \[np.int64\(3\)\]: TOML has no int64: give"),
     ({"root": "other", "to": "clean"}, ArtifactError, "other/tiny/clean: is a symbolic .* choose another root$"),
 ])  # fmt: skip
 def test_errors_of_a_recipe_name_arguments(given, error, said, sample, here):

@@ -249,3 +249,12 @@ def test_columns_of_different_types_stay_as_they_are(here, command, untrained_mo
     command("predict", untrained_models / "nsmc", "*.parquet", "--output", "o", "--workers", 1)
     assert "columns of different types" in caplog.text
     assert [pq.read_table(path).to_pylist()[0]["n"] for path in sorted((here / "o").iterdir())] == [1, "하나"]
+
+
+def test_a_model_in_an_onnx_file_reads_folders(here, corpus, command, untrained_models):
+    for name in ("onnx", "onnxruntime"):
+        pytest.importorskip(name)
+    command("export", untrained_models / "nsmc", here / "fast", "--onnx")
+    command("predict", here / "fast", corpus, "--output", here / "out", code=1)  # three records cannot be read
+    command("predict", untrained_models / "nsmc", corpus, "--output", here / "same", code=1)
+    assert read(here / "out")["label"].tolist() == read(here / "same")["label"].tolist()

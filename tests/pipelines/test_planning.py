@@ -65,6 +65,14 @@ def test_without_shards_rows_are_full_and_random(recipe, tmp_path):
     assert list(tmp_path.iterdir()) == []  # nothing is left
 
 
+def test_an_existing_tokenizer_gives_its_size(tmp_path):
+    text = re.sub(r"(?ms)^\[vocab\]$.*?(?=^\[)", '[vocab]\ntokenizer = "korbert-mini"\nadd = 400\n', RECIPE)
+    (tmp_path / "tiny.toml").write_text(text, encoding="utf-8")
+    found = plan.plan(_pipeline(tmp_path / "tiny.toml", tmp_path), 0)
+    assert found.notes[0] == ("vocab is absent: using 102,800 entries: those of vocab.tokenizer, and 400 of vocab.add")
+    assert found.parameters["token embedding"] % 102_800 == 0
+
+
 def test_with_shards_figures_are_those_of_a_run(recipe, made):
     before = {path: path.stat().st_mtime_ns for path in made.rglob("*")}
     found = plan.plan(_pipeline(recipe, made), 1)

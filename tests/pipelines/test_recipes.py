@@ -4,12 +4,14 @@ import re
 import shutil
 from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
 from korbert.errors import SettingsError
 from korbert.folders import bundled, model_folder
 from korbert.modeling.files.growing import check_encoder
-from korbert.pipelines.recipes import files, loading
+from korbert.pipelines.recipes import files, loading, template
 from korbert.pipelines.stages.table import STAGES
 
 CLEAN = '[[clean.sources]]\nname = "mine"\npath = "*.jsonl"\n'
@@ -120,6 +122,25 @@ def test_a_model_is_named_as_the_recipe_finds_it(here, new):
     (here / "models" / "mini").unlink()
     shutil.copytree(model_folder("korbert-mini"), here / "models" / "mini")
     assert 'init = "models/mini"' in new("--from", "models/mini").read_text(encoding="utf-8")
+
+
+def test_a_model_of_the_hub_keeps_its_name(here, monkeypatch, command):
+    monkeypatch.setattr("korbert.hub.download", lambda name: model_folder("korbert-mini"))
+    (here / "sub").mkdir()
+    command("new", "sub/mine", "--from", "hf:USER/NAME")
+    text = (here / "sub" / "mine.toml").read_text(encoding="utf-8")
+    assert text.count('"hf:USER/NAME"') == 2
+
+
+@hypothesis.given(st.recursive(
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+))  # fmt: skip
+def test_values_are_read_as_they_were_written(value):
+    raw = {}
+    files.apply_change(raw, f"a.b={template.as_toml(value)}")
+    assert raw == {"a": {"b": value}}
+    assert repr(raw["a"]["b"]) == repr(value)
 
 
 def test_a_recipe_that_cannot_continue_is_not_written(here, command):

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -325,6 +326,12 @@ def test_a_search_takes_the_model_that_the_index_names(model, texts, indexed, co
     assert f"{model}: nothing to search in is named: give a model and a file of texts, or an index" in err
     monkeypatch.setattr("korbert.search.index.default_way", lambda model: ("both", "it helped"))
     assert command("similar", indexed, "카드").err == ""
+
+
+def test_an_index_is_found_by_its_name_in_any_form_of_unicode(indexed, command):
+    indexed.rename(indexed.with_name(unicodedata.normalize("NFD", "색인")))
+    found = json.loads(command("similar", indexed.with_name("색인"), "카드", "--json").out)
+    assert found["hits"]
 
 
 def test_an_index_is_checked(model, texts, indexed, command):

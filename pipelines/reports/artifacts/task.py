@@ -41,7 +41,9 @@ _OPTIMISTIC = Message(
     "There are no test rows: the scores are those of the validation rows, which also chose the epoch, so they are "
     "optimistic for the trained models."
 )
-_IN_FOLDS = Message("There are no test rows: the rows scored are those of training, each by a model that has not learned it.")
+_IN_FOLDS = Message(
+    "There are no test rows: the rows scored are those of training, each by a model that has not learned it."
+)
 _KIND_NAMES = {  # as a sentence begins
     "classification": Message("Classification"),
     "regression": Message("Regression"),

@@ -88,7 +88,7 @@ def look_data(
     if attributed and isinstance(model, ClassificationModel) and model.kind == "classification":
         data["label"] = _label(model, tokenizer, data, whole)
     elif isinstance(model, LinearModel) and "special" in data:
-        data["label"] = _reasons(loaded, data["texts"], len(data["special"]))
+        data["label"] = _reasons(loaded, data["texts"], encoded, len(data["special"]))
     if reading is not None:
         data["reading"] = _reading(loaded, reading, text, pair)
     else:
@@ -231,10 +231,11 @@ def _label(model: ClassificationModel, tokenizer: AnyTokenizer, data: JsonObject
     }
 
 
-def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | None:
+def _reasons(loaded: Model, texts: Sequence[str], encoded: Sequence[Pieces], count: int) -> JsonObject | None:
     """What each piece adds to the most likely label, or to the number, of a linear model.
 
-    count: the number of pieces, special tokens included.
+    encoded: the pieces of each text on the page. count: their number, special tokens included. The model reads a
+    special token that a text spells, such as [MASK], as characters; what they add is that of the token's piece.
     """
     kind = loaded.task
     model = loaded.network
@@ -258,11 +259,12 @@ def _reasons(loaded: Model, texts: Sequence[str], count: int) -> JsonObject | No
     (score,) = margins_of(outputs, best, several=several)
     shares = np.zeros(count)
     offset = 1  # after [CLS]
-    for passage, weights in zip(
-        passages, morpheme_weights(model, examples, 0, passages, best, several=several), strict=True
-    ):
-        shares[offset + owners(passage.spans)[0]] = weights
-        offset += len(passage.ids) + loaded.tokenizer.frame.between
+    text_weights = morpheme_weights(model, examples, 0, passages, best, several=several)
+    for passage, weights, pieces in zip(passages, text_weights, encoded, strict=True):
+        places, spans = owners(np.array(pieces.spans).reshape(-1, 2))
+        numbers = np.searchsorted(spans[:, 0], owners(passage.spans)[1][:, 0], side="right") - 1
+        np.add.at(shares, offset + places[numbers.clip(min=0)], weights)
+        offset += len(pieces.ids) + loaded.tokenizer.frame.between
     return {
         "names": [name],
         "number": not isinstance(kind, Classification),

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from korbert.errors import ArtifactError
-from korbert.system.scratch import MARK, claim, is_marked, remove
+from korbert.errors import ArtifactError, SettingsError
+from korbert.system.scratch import MARK, claim, is_marked, new_folder, remove
 
 ROOT = Path(__file__).parents[3]
 
@@ -56,3 +56,17 @@ def test_folders_are_removed_in_one_module_alone():
     files = [path for package in ("korbert", "corpus", "pipelines") for path in (ROOT / package).rglob("*.py")]
     modules = [path.relative_to(ROOT).as_posix() for path in files if removing.search(path.read_text(encoding="utf-8"))]
     assert modules == ["korbert/system/scratch.py"]
+
+
+def test_a_file_that_is_put_into_an_empty_folder_meanwhile_is_kept(tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    def work():
+        with new_folder(folder) as new:
+            (new / "model").write_text("ours")
+            (folder / "thesis.hwp").write_text("of someone")
+
+    with pytest.raises(SettingsError, match="out: already exists: name a new folder"):
+        work()
+    assert [path.name for path in tmp_path.rglob("*")] == ["out", "thesis.hwp"]

@@ -117,6 +117,19 @@ def test_attributions_sum_to_the_change_of_the_score(classifier):
     np.testing.assert_allclose(data["label"]["shares"], found.shares, rtol=1e-2, atol=1e-6)
 
 
+def test_what_a_spelt_special_token_adds_to_a_label_is_that_of_its_piece():
+    """A linear model reads it as characters, in pieces of their own."""
+    linear = Model.load("korbert-mini-nsmc", "cpu")
+    for text in ("이 [MASK] 최고", "[SEP]정말 [MASK]", "정말 방문한다"):
+        data = look_data(linear, text)
+        (shares,) = data["label"]["shares"]
+        assert len(shares) == len(data["special"])
+        assert shares[0] == shares[-1] == 0
+        assert all(shares[1:-1])
+        reasons = linear.predict(text, why=True).reasons  # all of them, as they are few
+        assert sum(shares) == pytest.approx(sum(reason.weight for reason in reasons), abs=0.002)
+
+
 def test_a_label_that_is_not_explained_says_why(classifier, monkeypatch):
     """A service does not attribute long texts, which would keep its user waiting."""
     assert "takes long: use korbert look" in look_data(classifier, TEXT * 10)["missing"]["label"]

@@ -1,11 +1,16 @@
 """The queue and its two threads, with toy operations."""
 
 import asyncio
+import re
 import threading
 
 import pytest
 
 from korbert.pipelines.service import Batcher, Limits, Operation, Refusal, TokenizedItem
+
+
+class PanicError(BaseException):
+    """As libraries in Rust raise it."""
 
 
 class Toy:
@@ -29,6 +34,10 @@ class Toy:
         self.batches.append(list(rows))
         if 13 in rows:
             raise RuntimeError("the text")
+        if 17 in rows:
+            raise Refusal(422, "not this")
+        if 19 in rows:
+            raise PanicError
         return [2 * row for row in rows]
 
 
@@ -124,6 +133,28 @@ def test_an_error_fails_only_its_own_request(toy, caplog):
     _run(work, batch_pieces=16)
     assert "RuntimeError <- " in caplog.text
     assert "the text" not in caplog.text
+
+
+def test_a_refusal_of_the_model_is_that_of_the_request_alone(toy, caplog):
+    async def work(batcher):
+        refused, beside = batcher.submit(toy.operation, [17]), batcher.submit(toy.operation, [3])
+        with pytest.raises(Refusal, match="not this"):
+            await refused.future
+        assert await beside.future == [6]
+        assert batcher.waiting == 0
+
+    _run(work, batch_pieces=32)
+    assert caplog.text == ""
+
+
+def test_a_panic_fails_its_request_and_the_thread_goes_on(toy, caplog):
+    async def work(batcher):
+        with pytest.raises(Refusal, match="the model failed on this request"):
+            await batcher.submit(toy.operation, [19]).future
+        assert await batcher.submit(toy.operation, [5]).future == [10]
+
+    _run(work)
+    assert re.search(r"RuntimeError <- .*test_batching\.py:\d+ _forward", caplog.text)
 
 
 def test_a_refused_item_fails_its_request_with_its_number(toy):

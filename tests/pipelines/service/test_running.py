@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import sys
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from korbert.pipelines.commands.serving import parse_named_models
-from korbert.pipelines.service import Limits, Service
+from korbert.pipelines.service import Limits, Operation, Served, Service
 from korbert.pipelines.service.running import _listening_socket, application, is_loopback
 from tests.pipelines.service.started import ask, started, toy
 from tests.running import wait_until
@@ -125,7 +126,8 @@ def test_requests_need_the_token():
             assert (reply.code, reply.headers["www-authenticate"]) == (401, "Bearer")
             assert service.ask("/metrics", **headers).code == 401
             assert service.ask("/health", **headers).json["models"] == []
-        assert service.ask("/v1/embeddings", {"input": "글"}, Authorization=f"Bearer {token}").code == 200
+        for scheme in ("Bearer", "bearer", "BEARER"):
+            assert service.ask("/v1/embeddings", {"input": "글"}, Authorization=f"{scheme} {token}").code == 200
         assert service.ask("/health", Authorization=f"Bearer {token}").json["models"][0]["name"] == "toy"
         assert service.ask("/docs").code == service.ask("/ready").code == 200
 
@@ -159,10 +161,30 @@ def test_other_machines_need_a_token(models, monkeypatch, command):
     assert not any(map(is_loopback, ("0.0.0.0", "::", "10.0.0.1", "a.b")))
     refused = command("serve", "model", "--host", "192.0.2.1", "--insecure", code=2)
     assert re.match(r"korbert: 192\.0\.2\.1, port 8000: .*: use another --host or --port", refused.err)
+    refused = command("serve", "model", "--host", "a" * 64, "--insecure", code=2)
+    assert re.match(r"korbert: --host a+: .*too long.*: give an address of this machine\n", refused.err)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delitem(sys.modules, "korbert.pipelines.service.running")
     said = "korbert: korbert serve needs uvicorn: pip install 'korbert[serve]'\n"
     assert command("serve", "model", code=2).err == said
+
+
+def test_a_token_has_no_white_space_around_it(models, monkeypatch, command):
+    given = []
+    monkeypatch.setattr("korbert.pipelines.service.running.run", lambda *_, token, **__: given.append(token))
+    monkeypatch.setenv("KORBERT_TOKEN", "abc\n")
+    command("serve", models["vectors"])
+    assert given == ["abc"]
+
+
+def test_a_folder_is_found_and_asked_for_in_any_form_of_unicode(tmp_path):
+    folder = tmp_path / unicodedata.normalize("NFD", "감정")
+    folder.mkdir()
+    assert parse_named_models([str(tmp_path / "감정")]) == {"감정": folder}
+    assert parse_named_models([f"{unicodedata.normalize('NFD', '말')}={tmp_path / '감정'}"]) == {"말": folder}
+    service = Service(Limits())
+    service.models = {"감정": Served("감정", "classification", None, {"embed": Operation(list, None)})}
+    assert service.model(unicodedata.normalize("NFD", "감정")).name == "감정"
 
 
 def test_names_of_models():

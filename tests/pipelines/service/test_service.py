@@ -2,16 +2,19 @@
 
 import base64
 import gzip
+import io
 import json
 import re
 
 import numpy as np
 import openai
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import korbert
 from korbert.pipelines.inference.predicting import json_of
-from korbert.pipelines.service import Limits, TokenizedItem, operations_of, schemas
+from korbert.pipelines.service import Limits, Refusal, TokenizedItem, operations_of, schemas, search_operation
 from korbert.search import Index
 from tests.pipelines.service.started import started, toy
 
@@ -117,6 +120,19 @@ def test_fill_and_tokenize_give_candidates_and_pieces_of_the_model(service, load
     assert pieces == list(zip(expected.pieces, expected.spans, strict=True))
 
 
+def test_each_request_of_a_batch_gets_its_own_number_of_candidates(loaded, monkeypatch):
+    model = loaded["gaps"]
+    fill = operations_of(model, Limits())["fill"]
+    texts = ["[MASK] " * 20, "학교에 [MASK]"]
+    rows = fill.tokenize([(texts[0], 1), (texts[1], 90)])
+    tops = []
+    fill_encoded = model.fill_encoded
+    monkeypatch.setattr(model, "fill_encoded", lambda *given: tops.append(given[-1]) or fill_encoded(*given))
+    filled = fill.forward([row.value for row in rows])
+    assert tops == [1, 90]
+    assert [[len(gap) for gap in one["gaps"]] for one in filled] == [[1] * 20, [90]]
+
+
 def test_predict_gives_the_predictions_of_the_model(service, loaded):
     data = service.ask("/predict", {"input": TEXTS, "model": "mood"}).json["data"]
     _assert_close(data, list(map(json_of, loaded["mood"].predict(TEXTS))))
@@ -157,6 +173,24 @@ def test_rows_of_a_file_are_read_as_predict_takes_them(service):
         assert said in reply.json["error"]["message"]
 
 
+def test_rows_that_no_answer_can_hold_have_an_error_and_too_large_ones_are_refused(service):
+    def read(content, name):
+        coded = base64.b64encode(content).decode()
+        return service.ask("/rows", {"name": name, "content": coded, "model": "mood"})
+
+    lines = b'{"text": "x", "memo": "\\ud800"}\n{"text": "\\udfff"}\n{"text": "y", "\\ud800": 1}\n{"text": "z"}\n'
+    found = read(lines, "a.jsonl").json["data"]
+    assert [("error" in row, row["fields"]) for row in found] == [*[(True, {})] * 3, (False, {"text": "z"})]
+    assert "surrogate" in found[0]["error"]
+    assert read(b'[{"\\ud800": "x"}]', "a.json").code == 422
+    file = io.BytesIO()
+    pq.write_table(pa.table({"text": ["가" * 100_000] * 1_000}), file)
+    assert len(file.getvalue()) < 1_000_000
+    for reply in (read(file.getvalue(), "a.parquet"), read(b"text," + b"a" * 10_000 + b"\n" + b"x,y\n" * 900, "a.csv")):
+        assert (reply.code, reply.error["param"]) == (413, "content")
+        assert "its rows have more than 4,194,304 characters: use korbert predict" in reply.error["message"]
+
+
 def test_answer_gives_the_answers_of_the_model(service, loaded):
     questions = ["한글은 언제 만들어졌나?", "누가 갔나? " * 30, "?"]
     contexts = ["세종은 1443년에 한글을 만들었다.", "철수가 학교에 갔다. " * 40, " "]
@@ -191,6 +225,8 @@ def test_answer_gives_the_answers_of_the_model(service, loaded):
     ("/fill", {"input": "글 " * 150 + "[MASK]", "model": "gaps"}, 413, "input", "has 306 characters, at most 256"),
     ("/fill", {"input": "[MASK]", "model": "mood"}, 404, "model", "fills no gaps: name one that can: gaps"),
     ("/fill", {"input": "[MASK] " * 11, "top": 100, "model": "gaps"}, 413, "input", "asks for 1,100 candidates"),
+    ("/fill", {"input": ["[MASK][MASK]"] * 103, "top": 100, "model": "gaps"}, 413, "top", "ask for 20,600 results"),
+    ("/similar", {"input": ["글"] * 2_048, "top": 11}, 413, "top", "22,528 results, at most 20,480 .*: lower top"),
     ("/predict", {"input": [{"text": "글"}], "model": "pairs"}, 422, "input[0]", "takes text, pair"),
     ("/predict", {"input": ["글", {"title": "글"}], "model": "mood"}, 422, "input[1]", "takes text"),
     ("/predict", {"input": "가 " * 9_000, "model": "names"}, 413, "input", "has 18,000 characters, at most 16,384"),
@@ -312,3 +348,20 @@ def test_an_index_is_searched_with_the_model_that_made_it(models, loaded, tmp_pa
         reply = service.ask("/similar", {"input": "대출", "where": "부서 = '총무'"})
         assert (reply.code, reply.error["param"]) == (422, "input")
         assert "no such column: 부서" in reply.error["message"]
+
+
+def test_a_condition_is_checked_once_without_reading_texts_and_a_way_needs_vectors(loaded, tmp_path, monkeypatch):
+    index = Index.create(tmp_path / "index", loaded["gaps"], words_only=True)
+    index.add([("1", "대출", {"rank": -(2**63)}), ("2", "대출 신청", {"rank": 2})])
+    similar = search_operation(index, Limits())
+    calls = []
+    check_search = index.check_search
+    monkeypatch.setattr(index, "check_search", lambda *given: calls.append(given) or check_search(*given))
+    fails_on_a_text = (10, None, "abs(rank) = 2")
+    rows = similar.tokenize([("대출", fails_on_a_text)] * 16 + [("대출", (10, "both", None))])
+    assert sorted(calls, key=str) == [("both", None), fails_on_a_text[1:]]
+    assert isinstance(rows[-1], Refusal)
+    assert (rows[-1].status_code, "this index has only words" in rows[-1].detail) == (422, True)
+    with pytest.raises(Refusal, match="integer overflow") as refused:
+        similar.forward([row.value for row in rows[:-1]])
+    assert refused.value.status_code == 422

@@ -20,6 +20,9 @@ from korbert.vectors.vector_settings import VectorSettings
 class Searcher:
     """Finds its two texts, the second one first where words are asked for."""
 
+    def check_search(self, way, where):
+        """Refuses nothing."""
+
     def search(self, texts, top=10, way="both", where=None):
         hits = [
             Hit(f"q{rank}", text, text, 0, 1, 1 / rank, rank, None, 0.5, None) for rank, text in ((1, "가"), (2, "나"))
