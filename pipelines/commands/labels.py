@@ -39,7 +39,7 @@ _written = options.together(
 @options.format_
 @_written
 @options.corpus
-@click.option("--threshold", type=click.FloatRange(0, 1), metavar="P",
+@click.option("--threshold", type=options.FloatRange(0, 1), metavar="P",
               help="Leave out labels and spans that are less probable.  [default: 0.5 for several labels]")  # fmt: skip
 @click.option("--why", is_flag=True, help="Labels: add the morphemes that contribute most.")
 @click.option("--abstain", type=float, metavar="PERCENT",
@@ -71,8 +71,6 @@ def predict(
     Example:
       korbert predict models/mood 'reviews/*.parquet' --output labelled --workers 8
     """
-    if threshold is not None and not 0 <= threshold <= 1:  # nan, which FloatRange lets through
-        raise click.UsageError(Message("--threshold {threshold}: give a number from 0 to 1", threshold=threshold))
     spread: JsonObject = {"workers": workers, "runner": runner, "address": address}
     if input.corpus:
         if as_csv:

@@ -1,6 +1,7 @@
 """What several commands share: options, what they give, and how faulty records are reported."""
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -90,6 +91,16 @@ class Input:
     name: str
     file: Any
     corpus: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FloatRange(click.FloatRange):
+    """As that of click, which lets nan through."""
+
+    def convert(self, value: Any, parameter: _Parameter, context: _Context) -> float:
+        number: float = super().convert(value, parameter, context)
+        if math.isnan(number):
+            self.fail(in_language(Message("{value} is not a number", value=value)), parameter, context)
+        return number
 
 
 class PathType(click.Path):

@@ -20,7 +20,7 @@ _FILE = options.PathType()
 @click.argument("output", type=options.Output(), required=False)
 @click.option("--check", "bundle", type=_FILE, metavar="BUNDLE", help="Run the submission folder as a judge would.")
 @click.option("--dataset", type=_FILE, help="Questions for --check.  [default: korbert's own sample]")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=60.0,
+@click.option("--time-limit", type=options.FloatRange(min=0, min_open=True), default=60.0,
               metavar="MINUTES", help="Time limit of --check.")  # fmt: skip
 @options.as_json
 @options.on_models

@@ -39,7 +39,10 @@ _NAME = re.compile(r"[\w.-]+")
 )
 @click.option("--queue", type=click.IntRange(1), default=4_096, help="Maximum number of waiting texts.")
 @click.option(
-    "--seconds", type=click.FloatRange(0, 3_600, min_open=True), default=30, help="Time limit of a request, in seconds."
+    "--seconds",
+    type=options.FloatRange(0, 3_600, min_open=True),
+    default=30,
+    help="Time limit of a request, in seconds.",
 )
 @options.device
 @options.precision

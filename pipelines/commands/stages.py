@@ -240,7 +240,7 @@ def new(name: Path, every_key: bool, begin: str) -> None:
     "--seconds", type=click.IntRange(0, 3_600), default=30,
     help="About the length of the trial run; 0: no trial.",
 )  # fmt: skip
-@click.option("--hours", type=click.FloatRange(max=1e6), metavar="H",
+@click.option("--hours", type=options.FloatRange(max=1e6), metavar="H",
               help="Also print how many steps fit into H hours, as --set options.")  # fmt: skip
 @options.as_json
 @options.device

@@ -51,7 +51,7 @@ _learning = options.together(  # model, data and settings of the commands that t
     click.option("--train", type=_PLACE, help="Training file: CSV, TSV, JSON lines, Parquet, CoNLL, .."),
     click.option("--valid", type=_PLACE, help="Validation file, to select epoch and learning rate.  "
                  "[default: part of --train]"),
-    click.option("--valid-share", "validation_share", type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    click.option("--valid-share", "validation_share", type=options.FloatRange(0, 1, min_open=True, max_open=True),
                  help="Share of --train used for validation.  [default: 0.1]"),
     click.option("--test", type=_PLACE, help="Test file, scored once per seed."),
     click.option("--task", "set", metavar="NAME",
@@ -88,7 +88,7 @@ _learning = options.together(  # model, data and settings of the commands that t
 @click.option("--scratch", is_flag=True, help="Also train the same encoder from random weights, for comparison.")
 @click.option(
     "--minutes",
-    type=click.FloatRange(0, min_open=True),
+    type=options.FloatRange(0, min_open=True),
     help="Time for all of it: as many epochs as fit, none if need be.",
 )
 @click.option(

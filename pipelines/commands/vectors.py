@@ -463,7 +463,7 @@ def _reranker(folder: Path | None, device: str) -> "korbert.Model | None":
 @_way(default="words", help="Search by BM25 of words, by vectors, or by both.")
 @click.option(
     "--most",
-    type=click.FloatRange(0, 1),
+    type=options.FloatRange(0, 1),
     default=0.95,
     help="Leave out passages that score more than this share of the right one's score: they may answer, too.",
 )

@@ -417,7 +417,7 @@ def test_a_threshold_gives_no_label_that_abstaining_holds_back(here, command, ti
         (part,) = (here / f"{abstain} {threshold}").iterdir()
         (row,) = pq.read_table(part).to_pylist()
         assert row["labels"] == (labels if labels is None else json.dumps(labels, ensure_ascii=False))
-    assert "--threshold nan: give a number" in command("predict", "model", "a.txt", "--threshold", "nan", code=2).err
+    assert "nan is not a number" in command("predict", "model", "a.txt", "--threshold", "nan", code=2).err
 
 
 @pytest.mark.slow
