@@ -46,7 +46,9 @@ _LONG_NUMBER = re.compile(rf"[0-9][0-9 .·/(){_DASH}]{{6,}}[0-9]")  # numbers ar
 
 _RESIDENT = re.compile(rf"{_START}(\d\d)(\d\d)(\d\d) ?[{_DASH}]? ?([1-8])(\d{{6}}){_END}", re.ASCII)
 _RESIDENT_SAID = re.compile(rf"(?:주민|외국인)[^0-9\n{APART}]{{0,15}}$")
-_CARD = re.compile(rf"{_START}(?:\d{{4}}(?:[ {_DASH}]?\d{{4}}){{3}}|\d{{4}}[ {_DASH}]?\d{{6}}[ {_DASH}]?\d{{5}}){_END}")
+_CARD = re.compile(
+    rf"{_START}(?:\d{{4}}(?:[ {_DASH}]?\d{{4}}){{3}}|\d{{4}}[ {_DASH}]?\d{{6}}[ {_DASH}]?\d{{5}}){_END}", re.ASCII
+)
 
 _COUNTRY = rf"(?:\+|\b00) ?82{_OPTIONAL_SEPARATOR}(?:\(0\))?{_OPTIONAL_SEPARATOR}"
 _AREA = r"(?:2|3[1-3]|4[1-4]|5[1-5]|6[1-4]|70|80|50[2-8]?)"

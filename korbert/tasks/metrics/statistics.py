@@ -275,7 +275,7 @@ def _with_seeds(
     variance = sum(variances)
     if variance == 0:  # the same difference on every example and seed
         return difference, difference, float(difference == 0)
-    freedom = variance**2 / (variances[0] ** 2 / (count - 1) + variances[1] ** 2 / seed_freedom)
+    freedom = variance**2 / (variances[0] ** 2 / max(count - 1, 1) + variances[1] ** 2 / seed_freedom)
     half_width = float(stats.t.ppf((1 + _CONFIDENCE) / 2, freedom)) * variance**0.5
     p_value = float(2 * stats.t.sf(abs(difference) / variance**0.5, freedom))
     return difference - half_width, difference + half_width, p_value

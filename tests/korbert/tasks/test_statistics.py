@@ -126,6 +126,8 @@ def test_equal_sides_and_unequal_examples():
     assert _found(a, a).p_value == _found(a * 2, a * 2).p_value == 1
     sure = _found([np.ones(40)] * 2, [np.zeros(40)] * 2)
     assert (sure.low, sure.high, sure.p_value) == (1, 1, 0)
+    one_example = _found([np.ones(1), np.zeros(1)], [np.zeros(1), np.zeros(1)])
+    assert one_example.low < 0 < one_example.high
     with pytest.raises(ValueError, match=r"runs of \[3, 4\] examples: all must be on the same examples"):
         ours.compare([np.ones(3)], [np.ones(4)], rng=_rng())
 
