@@ -221,7 +221,7 @@ def test_without_a_test_file_all_rows_are_scored(sure):
     assert set(sure.baselines) == {"words", "majority"}
     page = (sure.folder / "report.html").read_text("utf-8")
     for part in (
-        "the rows scored are those of training, each by a model that has not learned it",
+        "rows of the training file are scored, each by a model that has not learned it",
         "Expected calibration error",
         "Precision asked for with --abstain",
     ):

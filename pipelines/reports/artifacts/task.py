@@ -42,7 +42,7 @@ _OPTIMISTIC = Message(
     "optimistic for the trained models."
 )
 _IN_FOLDS = Message(
-    "There are no test rows: the rows scored are those of training, each by a model that has not learned it."
+    "There are no test rows: rows of the training file are scored, each by a model that has not learned it."
 )
 _KIND_NAMES = {  # as a sentence begins
     "classification": Message("Classification"),
@@ -270,7 +270,7 @@ def score_table(scores: JsonObject) -> TableElement:
             metric=label(metrics[0]),
         )
     if scores["scored_on"] == "folds":
-        notes[0] = Message("Scores on all rows, each by a model that has not learned it.")
+        notes[0] = Message("Scores on rows of the training file, each by a model that has not learned it.")
     elif scores["scored_on"] == "test":
         notes[0] = Message("Scores on the test rows, scored once per seed.")
     if unseen_metrics:
