@@ -162,7 +162,7 @@ def test_hours_give_a_command_with_so_many_steps(recipe, tmp_path, command):
 @pytest.mark.parametrize(("options", "said"), [
     ("--hours 0", r"--hours 0 --seconds 30: --hours needs a trial: give more than 0 for both"),
     ("--hours -3", r"--hours -3 --seconds 30: "), ("--hours 2 --seconds 0", r"--hours 2 --seconds 0: "),
-    ("--hours nan", r"--hours nan --seconds 30: "), ("--hours inf", r"inf.* is not in the range"),
+    ("--hours nan", r"nan is not a number"), ("--hours inf", r"inf.* is not in the range"),
     ("--seconds -1", r"-1.* is not in the range"),
     ("--set pretrain.encoder.hiden_size=1", r"did you mean hidden_size\?"),
 ])  # fmt: skip
