@@ -10,7 +10,7 @@ import re
 from bisect import bisect
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 APART = "\ufdd0"
@@ -73,6 +73,7 @@ _ACCOUNT_WORD = rf"(?:{_BANK}|계좌|예금주|입금|송금)"
 _ACCOUNT = re.compile(rf"{_START}(?:\d{{2,6}}(?:[ {_DASH}]\d{{1,8}}){{1,4}}|\d{{10,16}}){_END}", re.ASCII)
 _ACCOUNT_BEFORE = re.compile(rf"{_ACCOUNT_WORD}[^0-9\n{APART}]{{0,15}}$", re.IGNORECASE)
 _ACCOUNT_AFTER = re.compile(rf" ?[(,:]? ?(?:{_BANK}|예금주|계좌)", re.IGNORECASE)
+_TEXT_ROLES = ("text", "pair")  # keys of a row
 _AROUND = 3  # characters of a match around its digits and their separators: (, +
 _NEAR = 30  # characters before a number that may say what it is
 
@@ -90,14 +91,11 @@ def mask_text(text: str, kinds: Container[str] = MASKS) -> tuple[str, Counter[st
     return "".join([*pieces, text[position:]]) if pieces else text, counts
 
 
-def mask_rows(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> Counter[str]:
-    """Masks all kinds of personal data in the texts of rows, in place; returns the number of masks by kind.
-
-    names: keys of the texts, which a row may lack.
-    """
+def mask_rows(rows: Iterable[dict[str, Any]]) -> Counter[str]:
+    """Masks all kinds of personal data in the texts of rows, in place. Returns the number of masks by kind."""
     counts: Counter[str] = Counter()
     for row in rows:
-        for name in names:
+        for name in _TEXT_ROLES:
             if row.get(name):
                 row[name], found = mask_text(row[name])
                 counts += found

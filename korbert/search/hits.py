@@ -55,8 +55,8 @@ class Hit:
     begin, end: the passage is these characters of the text, all of a text that the model reads at once. score: the sort
     key: BM25 of words, the cosine of vectors (of several passages, less what the best of so many has by chance), the
     fused score of both and, of the first 50 hits, what their letters share with the query; with a reranker, of the
-    first 50 hits that of `rerank_hits`. Ranks begin at 1; None where a way
-    did not find the text or was not used. fields: as they were added.
+    first 50 hits that of `rerank_hits`. Ranks begin at 1; None where a way did not find the text or was not used.
+    fields: as they were added.
     """
 
     id: str

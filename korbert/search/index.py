@@ -119,7 +119,7 @@ class Index:
         """A connection as of store.writing. ArtifactError if another index is in the folder now."""
         with store.writing(self.folder) as database:
             if store.read_meta(database, "identity") != self._identity:
-                raise ArtifactError("{folder}: another index is there now: open it, and add again", folder=self.folder)
+                raise ArtifactError("{folder}: another index is there now: open that one", folder=self.folder)
             yield database
 
     @classmethod

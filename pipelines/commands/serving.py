@@ -110,9 +110,8 @@ def parse_named_models(models: Sequence[str]) -> dict[str, Path]:
     folders: dict[str, Path] = {}
     for model in models:
         name, equals, folder = model.partition("=")
-        path = on_disk(Path(folder))
+        path = on_disk(Path(folder if equals else model))
         if not equals:
-            path = on_disk(Path(model))
             absolute = path.absolute()
             name = absolute.parent.name if absolute.name == "model" else absolute.name
         name = nfc(name)

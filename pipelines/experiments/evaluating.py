@@ -86,8 +86,8 @@ def evaluate_file(
     rows = read_rows([file], roles_of(kind), form=form, columns=columns, trained=kind.columns)
     if hasattr(kind, "labels"):
         refuse_unseen_labels(rows, kind.labels)
-    if getattr(kind, "mask_personal", False):  # in the noise and in what is written, too
-        mask_rows(rows, ("text", "pair"))
+    if kind.masks_personal:  # in the noise and in what is written, too
+        mask_rows(rows)
     kind = kind.validated_on(rows)
     was_trained_on = _was_trained_on(model, file)
     # The kind may have other settings now, such as its metrics; the caller's model stays as it is.

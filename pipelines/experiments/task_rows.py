@@ -138,7 +138,7 @@ def _tables(
     if "unlabelled" in inputs.files:
         tables["unlabelled"] = read_unlabelled(inputs.files["unlabelled"], kind.roles, settings.columns)
     if getattr(settings, "mask_personal", False):
-        masked = mask_rows(chain.from_iterable(tables.values()), ("text", "pair"))
+        masked = mask_rows(chain.from_iterable(tables.values()))
         notes.append(
             Message("personal data is masked, such as {tag}: {count:,}", tag=MASKS["email"], count=masked.total())
         )

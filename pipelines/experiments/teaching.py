@@ -126,7 +126,7 @@ def teacher_of(folder: Path, task: TaughtKind, tokenizer: AnyTokenizer, device: 
             folder=folder,
         )
     # A model that masks personal data reads other texts than one that does not.
-    has_texts = getattr(model.kind, "mask_personal", False) == getattr(task, "mask_personal", False)
+    has_texts = model.task.masks_personal == task.masks_personal
     return _Ours(folder, model, has_pieces and has_texts)
 
 

@@ -72,7 +72,7 @@ class RecordReader:
         # A column that the user names is the only one looked for: a column with a usual name could hold another role.
         usual_names = {role.name: () if role.name in columns else role.names for role in roles}
         roles = [replace(role, names=known_columns.get(role.name, ()) + usual_names[role.name]) for role in roles]
-        return cls(roles, known_columns, ids, mask_personal or getattr(model.kind, "mask_personal", False))
+        return cls(roles, known_columns, ids, mask_personal or model.task.masks_personal)
 
     @property
     def wanted(self) -> list[Role]:
@@ -85,7 +85,7 @@ class RecordReader:
         """
         rows = [record.result(self.roles, self.known, self.ids) for record in batch]
         if self.mask_personal:
-            mask_rows(rows, ("text", "pair"))
+            mask_rows(rows)
         return rows
 
 

@@ -155,6 +155,11 @@ class Kind(BaseModel, ABC, frozen=True, extra="forbid"):
         return bool(getattr(self, "rungs", ("encoder",)) != ("encoder",))
 
     @property
+    def masks_personal(self) -> bool:
+        """Whether personal data in its texts is replaced by tags; by default as the field `mask_personal` says."""
+        return bool(getattr(self, "mask_personal", False))
+
+    @property
     def needs(self) -> tuple[str, ...]:
         """The roles required for a prediction; by default a text, or a pair."""
         return ("text", "pair") if self.reads_pairs else ("text",)

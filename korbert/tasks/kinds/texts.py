@@ -252,7 +252,7 @@ class TextKind(TaughtKind, frozen=True):
 
     def texts(self, row: TaskRow) -> list[str]:
         texts = super().texts(row)
-        return [mask_text(text)[0] for text in texts] if self.mask_personal else texts
+        return [mask_text(text)[0] for text in texts] if self.masks_personal else texts
 
     @property
     @abstractmethod
